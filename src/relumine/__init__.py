@@ -1,0 +1,31 @@
+"""Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs."""
+
+from relumine import metrics, planted
+from relumine.network import Network
+from relumine.results import (
+    Certificate,
+    InvalidInput,
+    ModelFileError,
+    Recovery,
+    RecoveryFailed,
+    RelumineError,
+    RelumineWarning,
+    Status,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Certificate",
+    "InvalidInput",
+    "ModelFileError",
+    "Network",
+    "Recovery",
+    "RecoveryFailed",
+    "RelumineError",
+    "RelumineWarning",
+    "Status",
+    "__version__",
+    "metrics",
+    "planted",
+]

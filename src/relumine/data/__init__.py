@@ -1,0 +1,1 @@
+"""What touches the samples once: validation, whitening, moments."""

@@ -1,0 +1,224 @@
+"""How far apart two networks are: in their parameters up to symmetry, and as functions of a Gaussian input."""
+
+from __future__ import annotations
+
+from math import factorial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.special import ndtr, owens_t
+
+from relumine.activations import Activation, normal_pdf
+from relumine.network import Network
+from relumine.results import InvalidInput
+
+Array = NDArray[np.float64]
+
+__all__ = ["Match", "coefficient_loss", "gaussian_distance", "gaussian_inner", "match", "parameter_error", "unit_errors"]
+
+
+class Match(NamedTuple):
+    """``network``: the second network rewritten to lie as close as possible to the first; ``units``: error per unit."""
+
+    network: Network
+    units: Array
+    affine: float
+
+
+def match(truth: Network, found: Network) -> Match:
+    """Rewrite ``found`` by permutation, scale and flips so that its units stand beside those of ``truth``.
+
+    Errors are |Δw| + |Δb| + |Δa| per unit (w of length 1 for homogeneous σ) and |Δv| + |Δc| for the affine part,
+    after the same flips: a flip changes the affine part, so a wrong sign shows there.
+    """
+    if (truth.m, truth.d, truth.q) != (found.m, found.d, found.q):
+        raise InvalidInput(f"cannot match {truth!r} with {found!r}: the shapes differ")
+    if truth.activation != found.activation:
+        raise InvalidInput(f"cannot match {truth.activation.name} units with {found.activation.name} units")
+    truth, found = truth.scaled(), found.scaled()
+    straight = _costs(truth, found)
+    cost = straight
+    if found.activation.reflection is not None:
+        cost = np.minimum(straight, _costs(truth, found.flip()))
+    rows, columns = linear_sum_assignment(cost)
+    aligned = found.permuted(columns)
+    opposed = np.flatnonzero(cost[rows, columns] < straight[rows, columns])
+    if opposed.size:
+        aligned = aligned.flip(opposed)
+    affine = np.linalg.norm(np.atleast_1d(truth.v - aligned.v)) + np.linalg.norm(np.atleast_1d(truth.c - aligned.c))
+    return Match(aligned, cost[rows, columns], float(affine))
+
+
+def _costs(truth: Network, found: Network) -> Array:
+    """|Δw| + |Δb| + |Δa| for every pair of units, (m, m); the units are compared as they stand."""
+
+    def apart(P: Array, Q: Array) -> Array:
+        return np.asarray(np.linalg.norm(P[:, None, :] - Q[None, :, :], axis=2))
+
+    return apart(truth.W, found.W) + apart(truth.b[:, None], found.b[:, None]) + apart(
+        np.atleast_2d(truth.a).T, np.atleast_2d(found.a).T
+    )
+
+
+def unit_errors(truth: Network, found: Network) -> Array:
+    """|Δw| + |Δb| + |Δa| for each unit of ``truth`` after matching up to symmetry."""
+    return match(truth, found).units
+
+
+def parameter_error(truth: Network, found: Network) -> float:
+    """Largest parameter error up to all symmetries of the model; infinite if the widths differ.
+
+    The maximum over units of |Δw| + |Δb| + |Δa|, and of |Δv| + |Δc| for the affine part, after matching by
+    permutation, positive scale (homogeneous σ) and flips (σ with a reflection).
+
+    Examples
+    --------
+    >>> net = Network([[3.0, 0.0], [0.0, 1.0]], [1.0, 2.0], [1.0, -1.0])
+    >>> parameter_error(net, net.flip([1]).canonical()) < 1e-15
+    True
+    """
+    if truth.m != found.m:
+        return float("inf")
+    result = match(truth, found)
+    return float(max(result.units.max(initial=0.0), result.affine))
+
+
+# -- as functions of x ~ N(0, I) ----------------------------------------------------------------------------
+
+
+def gaussian_inner(f: Network, g: Network) -> Array:
+    """E[f(x) g(x)ᵀ] for x ~ N(0, I): a number, or (q_f, q_g) for several outputs. Exact up to rounding for ReLU."""
+    if f.d != g.d:
+        raise InvalidInput(f"the networks have different input dimensions, {f.d} and {g.d}")
+    af, ag = np.atleast_2d(f.a), np.atleast_2d(g.a)
+    vf, vg, cf, cg = np.atleast_2d(f.v), np.atleast_2d(g.v), np.atleast_1d(f.c), np.atleast_1d(g.c)
+    total = af @ _unit_kernel(f, g) @ ag.T + vf @ vg.T + np.outer(cf, cg)
+    total += af @ _affine_moments(f, vg, cg) + (ag @ _affine_moments(g, vf, cf)).T
+    return np.asarray(total.reshape(f.a.shape[:-1] + g.a.shape[:-1]))
+
+
+def gaussian_distance(f: Network, g: Network) -> float:
+    """(E‖f(x) − g(x)‖²)^½ for x ~ N(0, I).
+
+    Exact for ReLU (bivariate normal moments), quadrature for other activations. It is a difference of large
+    numbers, so distances below about 1e-8·(E‖f‖²)^½ come out as rounding noise.
+
+    Examples
+    --------
+    >>> relu, zero = Network([[1.0]], [0.0], [1.0]), Network([[1.0]], [0.0], [0.0])
+    >>> round(gaussian_distance(relu, zero) ** 2, 12)
+    0.5
+    """
+    if f.q != g.q:
+        raise InvalidInput(f"the networks have different numbers of outputs, {f.q} and {g.q}")
+    difference = Network(
+        W=np.concatenate([f.W, g.W]),
+        b=np.concatenate([f.b, g.b]),
+        a=np.concatenate([f.a, -g.a], axis=-1),
+        activation=f.activation,
+        v=f.v - g.v,
+        c=f.c - g.c,
+    )
+    if f.activation != g.activation:
+        square = sum(np.trace(np.atleast_2d(s * gaussian_inner(p, q))) for p, q, s in ((f, f, 1), (g, g, 1), (f, g, -2)))
+    else:
+        square = np.trace(np.atleast_2d(gaussian_inner(difference, difference)))
+    return float(np.sqrt(max(square, 0.0)))
+
+
+def coefficient_loss(f: Network, g: Network, order: int) -> float:
+    """Σ_{k ≤ order} ‖f̂_k − ĝ_k‖_F²/k!: the population loss E(f − g)² truncated (Awasthi 2021, Prop. B.1)."""
+    if order < 0:
+        raise InvalidInput(f"order must be ≥ 0, got {order}")
+    return float(sum(np.sum((f.hermite(k) - g.hermite(k)) ** 2) / factorial(k) for k in range(order + 1)))
+
+
+def _affine_moments(f: Network, v: Array, c: Array) -> Array:
+    """E[σ(w_i·x + b_i)(v·x + c)] = c_0 c + c_1 ŵ_i·v, shape (m, q)."""
+    norms = np.linalg.norm(f.W, axis=1)
+    U = f.W / np.where(norms > 0.0, norms, 1.0)[:, None]
+    c0, c1 = f.activation.hermite(0, f.b, norms), f.activation.hermite(1, f.b, norms)
+    return np.asarray(np.outer(c0, c) + c1[:, None] * (U @ v.T))
+
+
+def _unit_kernel(f: Network, g: Network) -> Array:
+    """K_ij = E[σ(w_i·x + b_i) τ(u_j·x + e_j)], shape (m_f, m_g)."""
+    r, s = np.linalg.norm(f.W, axis=1), np.linalg.norm(g.W, axis=1)
+    U, V = f.W / np.where(r > 0.0, r, 1.0)[:, None], g.W / np.where(s > 0.0, s, 1.0)[:, None]
+    # 1 − ρ from ‖u − v‖², which keeps its digits for nearly parallel units
+    gap = 0.5 * np.sum((U[:, None, :] - V[None, :, :]) ** 2, axis=2)
+    rho = np.clip(1.0 - gap, -1.0, 1.0)
+    if f.activation.name == g.activation.name == "relu" and r.all() and s.all():
+        return np.outer(r, s) * relu_kernel((f.b / r)[:, None], (g.b / s)[None, :], rho)
+    return quadrature_kernel(f.activation, g.activation, f.b, r, g.b, s, rho)
+
+
+def relu_kernel(b: Array, e: Array, rho: Array) -> Array:
+    """E[(X + b)₊ (Y + e)₊] for standard normal X, Y with correlation ρ, elementwise.
+
+    = (ρ + b e) P(X > −b, Y > −e) + b φ(e) Φ((b − ρe)/s) + e φ(b) Φ((e − ρb)/s) + s² φ₂(b, e; ρ),  s² = 1 − ρ².
+    """
+    b, e, rho = np.broadcast_arrays(b, e, rho)
+    s = np.sqrt(np.maximum((1.0 - rho) * (1.0 + rho), 0.0))
+    flat = s < 1e-10
+    t = np.where(flat, 1.0, s)
+    both = _orthant(b, e, np.where(flat, 0.0, rho), t)
+    density = normal_pdf(b) * normal_pdf((e - rho * b) / t)  # = s φ₂(b, e; ρ)
+    general = (
+        (rho + b * e) * both
+        + b * normal_pdf(e) * ndtr((b - rho * e) / t)
+        + e * normal_pdf(b) * ndtr((e - rho * b) / t)
+        + s * density
+    )
+    # ρ = 1: E[(X + b)₊(X + e)₊] with the kink at the smaller of b, e; ρ = −1: both active only for −b < X < e
+    low = np.minimum(b, e)
+    parallel = (1.0 + b * e) * ndtr(low) + np.maximum(b, e) * normal_pdf(low)
+    width = np.maximum(b + e, 0.0)
+    opposed = np.where(
+        width > 0.0, (b * e - 1.0) * (ndtr(e) - ndtr(-b)) + b * normal_pdf(e) + e * normal_pdf(b), 0.0
+    )
+    return np.asarray(np.where(flat, np.where(rho > 0.0, parallel, opposed), general))
+
+
+def _orthant(b: Array, e: Array, rho: Array, s: Array) -> Array:
+    """P(X > −b, Y > −e) = P(X < b, Y < e) for correlation ρ, by Owen's T; s = √(1 − ρ²) > 0."""
+    tiny = np.finfo(float).tiny
+    h, k = np.where(b == 0.0, tiny, b), np.where(e == 0.0, tiny, e)
+    ah, ak = (k / h - rho) / s, (h / k - rho) / s
+    jump = np.where(h * k > 0.0, 0.0, 0.5)
+    jump = np.where((b == 0.0) & (e == 0.0), 0.0, np.where((b == 0.0) | (e == 0.0), np.where(h + k >= 0.0, 0.0, 0.5), jump))
+    value = 0.5 * (ndtr(h) + ndtr(k)) - owens_t(h, ah) - owens_t(k, ak) - jump
+    # both thresholds at zero: Sheppard's formula (h/k above is then arbitrary)
+    sheppard = 0.25 + np.arcsin(np.clip(rho, -1.0, 1.0)) / (2.0 * np.pi)
+    return np.asarray(np.where((b == 0.0) & (e == 0.0), sheppard, value))
+
+
+def quadrature_kernel(
+    sigma: Activation, tau: Activation, b: Array, r: Array, e: Array, s: Array, rho: Array, nodes: int = 48
+) -> Array:
+    """E[σ(r_i X + b_i) τ(s_j Y + e_j)] for every pair, corr(X, Y) = ρ_ij: the inner integral is c_0 of τ.
+
+    = ∫ φ(x) σ(r x + b) c_0(s√(1−ρ²), sρx + e) dx, by Gauss–Legendre panels split at the kinks of σ and refined
+    around those of τ, which are smoothed over a width √(1−ρ²)/|ρ|.
+    """
+    x0, w0 = np.polynomial.legendre.leggauss(nodes)
+    K = np.empty((b.size, e.size))
+    for i in range(b.size):
+        for j in range(e.size):
+            root = float(np.sqrt(max(1.0 - rho[i, j] ** 2, 0.0)))
+            cuts = {-12.0, -6.0, -3.0, 0.0, 3.0, 6.0, 12.0}
+            cuts |= {(k - b[i]) / r[i] for k in sigma.kinks if r[i] > 0.0}
+            slope = s[j] * rho[i, j]
+            if slope != 0.0:
+                for k in tau.kinks:
+                    centre, spread = (k - e[j]) / slope, max(root / abs(rho[i, j]), 1e-12)
+                    cuts |= {centre + q * spread for q in (-30.0, -8.0, -4.0, -2.0, 0.0, 2.0, 4.0, 8.0, 30.0)}
+            edges = np.array(sorted(q for q in cuts if -12.0 <= q <= 12.0))
+            half = 0.5 * np.diff(edges)
+            x = (half[:, None] * x0 + 0.5 * (edges[1:] + edges[:-1])[:, None]).ravel()
+            weight = (half[:, None] * w0).ravel() * normal_pdf(x)
+            inner = tau.hermite(0, slope * x + e[j], s[j] * root)
+            K[i, j] = np.sum(weight * sigma(r[i] * x + b[i]) * inner)
+    return K

@@ -1,0 +1,138 @@
+"""Networks with known answers, and samples from them."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import roots_hermitenorm
+
+from relumine.activations import Activation
+from relumine.network import Network
+from relumine.results import InvalidInput
+
+Array = NDArray[np.float64]
+Rng = int | np.random.Generator | None
+Family = Literal[
+    "generic", "orthonormal", "conditioned", "smoothed", "hermite_roots", "large_bias", "nearly_parallel", "dependent"
+]
+
+__all__ = ["Family", "network", "sample"]
+
+
+def network(
+    d: int,
+    m: int,
+    rng: Rng = None,
+    *,
+    family: Family = "generic",
+    outputs: int | None = None,
+    activation: str | Activation = "relu",
+    bias: float = 1.0,
+    condition: float = 2.0,
+    tau: float = 0.1,
+    angle: float = 5.0,
+) -> Network:
+    """Draw a network with known parameters.
+
+    Every family starts from unit directions uniform on the sphere, biases uniform in [−bias, bias] and
+    output weights of random sign with |a| uniform in [½, 2], and then:
+
+    - ``generic``: nothing more.
+    - ``orthonormal``: orthonormal rows, b = 0, a = 1 (m ≤ d): the second moment carries no information.
+    - ``conditioned``: W = U diag(linspace(1, κ, m)) Vᵀ with κ = ``condition``, b = 0, a = ±1 (m ≤ d; Zhong 2017).
+    - ``smoothed``: an adversarial W (all rows equal) plus N(0, τ²/d) noise (Awasthi 2021, Appendix E).
+    - ``hermite_roots``: biases cycle through 0, ±1 and the other roots of He_1 … He_4, where moments vanish.
+    - ``large_bias``: the last two units have b = ±4: almost always on, almost always off.
+    - ``nearly_parallel``: the second unit is ``angle`` degrees from the first.
+    - ``dependent``: b = 0 and Σ a_i w_i = 0, so all signs may be flipped together (Claim 4.8; m ≥ 2).
+
+    Examples
+    --------
+    >>> network(d=10, m=20, rng=0)
+    Network(d=10, m=20, relu)
+    """
+    if d < 1 or m < 0:
+        raise InvalidInput(f"a network needs d ≥ 1 inputs and m ≥ 0 units, got d={d}, m={m}")
+    if family not in get_args(Family):
+        raise InvalidInput(f"unknown family {family!r}; known: {', '.join(get_args(Family))}")
+    rng = np.random.default_rng(rng)
+    W = _unit_rows(rng.normal(size=(m, d)))
+    b = rng.uniform(-bias, bias, size=m)
+    shape = (m,) if outputs is None else (outputs, m)
+    a = rng.uniform(0.5, 2.0, size=shape) * rng.choice([-1.0, 1.0], size=shape)
+    if family in ("orthonormal", "conditioned"):
+        if m > d:
+            raise InvalidInput(f"family {family!r} needs m ≤ d, got m={m} > d={d}")
+        left, right = _orthonormal(rng, m, m), _orthonormal(rng, d, m)
+        b = np.zeros(m)
+        if family == "orthonormal":
+            W, a = right.T, np.ones(shape)
+        else:
+            W, a = (left * np.linspace(1.0, condition, m)) @ right.T, np.sign(a)
+    elif family == "smoothed" and m:
+        W = _unit_rows(W[:1] + rng.normal(size=(m, d)) * tau / np.sqrt(d))
+    elif family == "hermite_roots":
+        roots = np.concatenate([roots_hermitenorm(k)[0] for k in (1, 2, 3, 4)])
+        b = np.resize(np.concatenate([[0.0, 1.0, -1.0, np.sqrt(3.0)], roots]), m)
+    elif family == "large_bias":
+        if m < 2:
+            raise InvalidInput("family 'large_bias' needs m ≥ 2")
+        b[-2:] = (4.0, -4.0)
+    elif family == "nearly_parallel":
+        if m < 2 or d < 2:
+            raise InvalidInput("family 'nearly_parallel' needs m ≥ 2 and d ≥ 2")
+        other = W[1] - (W[1] @ W[0]) * W[0]
+        t = np.deg2rad(angle)
+        W[1] = np.cos(t) * W[0] + np.sin(t) * other / np.linalg.norm(other)
+    elif family == "dependent":
+        if m < 2:
+            raise InvalidInput("family 'dependent' needs m ≥ 2")
+        b = np.zeros(m)
+        if outputs is not None:
+            raise InvalidInput("family 'dependent' has one output")
+        last = a[:-1] @ W[:-1]
+        a[-1] = -np.linalg.norm(last)
+        W[-1] = last / np.linalg.norm(last)
+    return Network(W, b, a, activation)
+
+
+def sample(
+    net: Network,
+    n: int,
+    noise: float = 0.0,
+    rng: Rng = None,
+    *,
+    mean: ArrayLike | None = None,
+    cov: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """n Gaussian inputs (standard unless ``mean`` and ``cov`` are given) and labels f(x) + noise·N(0, 1).
+
+    Examples
+    --------
+    >>> X, y = sample(network(3, 2, rng=0), n=5, rng=1)
+    >>> X.shape, y.shape
+    ((5, 3), (5,))
+    """
+    if n < 1:
+        raise InvalidInput(f"n must be at least 1, got {n}")
+    if not noise >= 0.0:
+        raise InvalidInput(f"noise is a standard deviation and must be ≥ 0, got {noise}")
+    rng = np.random.default_rng(rng)
+    X = rng.normal(size=(n, net.d))
+    if cov is not None:
+        X = X @ np.linalg.cholesky(np.asarray(cov, dtype=np.float64)).T
+    if mean is not None:
+        X = X + np.asarray(mean, dtype=np.float64)
+    y = net(X)
+    return X, y + noise * rng.normal(size=y.shape) if noise else y
+
+
+def _unit_rows(W: Array) -> Array:
+    return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
+
+
+def _orthonormal(rng: np.random.Generator, rows: int, columns: int) -> Array:
+    Q, R = np.linalg.qr(rng.normal(size=(rows, columns)))
+    return np.asarray(Q * np.sign(np.diag(R)))

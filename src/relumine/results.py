@@ -1,0 +1,254 @@
+"""What a recovery returns: a network, a status whose text is the advice, a certificate, and where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from relumine.network import Network
+
+Array = NDArray[np.float64]
+
+__all__ = [
+    "Certificate",
+    "InvalidInput",
+    "ModelFileError",
+    "Progress",
+    "Recovery",
+    "RecoveryFailed",
+    "RelumineError",
+    "RelumineWarning",
+    "Stage",
+    "StandardErrors",
+    "Status",
+    "Units",
+]
+
+
+class RelumineError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InvalidInput(RelumineError, ValueError):
+    """The input cannot be used; the message says what was wrong, where, and what to do."""
+
+
+class ModelFileError(RelumineError, ValueError):
+    """A model file is missing, damaged, or not ours."""
+
+
+class RelumineWarning(UserWarning):
+    """Something was done differently from what was asked, or deserves a look."""
+
+
+class RecoveryFailed(RelumineError):
+    """Raised when the network was not recovered; ``.recovery`` carries the best found and its status."""
+
+    def __init__(self, recovery: Recovery) -> None:
+        super().__init__(
+            f"{recovery.status.title}. {recovery.message}\n{recovery.status.advice}\n"
+            "(The best network found is in .recovery; on_failure='return' returns it instead of raising.)"
+        )
+        self.recovery = recovery
+
+    def __reduce__(self) -> tuple[type[RecoveryFailed], tuple[Recovery]]:
+        return type(self), (self.recovery,)
+
+
+class Status(Enum):
+    """How a recovery ended. ``.ok`` says whether the network can be used as *the* network; ``.advice`` what to do."""
+
+    EXACT = "exact"
+    NOISY = "noisy"
+    ESTIMATE = "estimate"
+    NOT_RECOVERED = "not recovered"
+    UNDERDETERMINED = "under-determined"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the method reached what it promises."""
+        return self in (Status.EXACT, Status.NOISY, Status.ESTIMATE)
+
+    @property
+    def title(self) -> str:
+        """One clause for people."""
+        return _TEXT[self][0]
+
+    @property
+    def advice(self) -> str:
+        """What to do next."""
+        return _TEXT[self][1]
+
+
+_TEXT: dict[Status, tuple[str, str]] = {
+    Status.EXACT: (
+        "Recovered exactly",
+        "The network reproduces rows it never saw to rounding error. Nothing more to do.",
+    ),
+    Status.NOISY: (
+        "Recovered up to noise",
+        "What is left looks like noise. Standard errors say how well each parameter is known; "
+        "four times the samples halve them.",
+    ),
+    Status.ESTIMATE: (
+        "Estimated from moments",
+        "The parameters carry the sampling error of the moments. For the exact network use method='auto', "
+        "which refines by least squares.",
+    ),
+    Status.NOT_RECOVERED: (
+        "Not recovered: structure is left in the residual",
+        "Try a larger width (or width=None), more samples, more starts (starts=), or another activation: "
+        "the data may not come from a one-hidden-layer network of this width and activation.",
+    ),
+    Status.UNDERDETERMINED: (
+        "Too few samples for this width",
+        "Collect more samples (about 5 per parameter, width·(d+1) parameters) or ask for a smaller width. "
+        "Many different networks explain these data, so none is returned as the answer.",
+    ),
+    Status.INTERRUPTED: (
+        "Stopped before the end",
+        "This is the best network so far, not a result. Run again with more time.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the run: its name, how long it took, the relative loss after it, and a word about it."""
+
+    name: str
+    seconds: float
+    loss: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress callback receives: the stage, the iteration in it, the relative loss, units found so far."""
+
+    stage: str
+    iteration: int
+    loss: float
+    units: int | None = None
+    seconds: float = 0.0
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Units:
+    """Which units of the returned network are known how well; indices are rows of ``network.W``.
+
+    ``recovered``: all parameters; ``up_to_sign``: (w, b) only up to a joint sign (the sign cannot be known or
+    was not found); ``absorbed``: one line for each part of the target that lives in the affine part instead.
+    """
+
+    recovered: tuple[int, ...] = ()
+    up_to_sign: tuple[int, ...] = ()
+    absorbed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StandardErrors:
+    """One standard error for each parameter of the network, in the same shapes; NaN where there is none."""
+
+    W: Array
+    b: Array
+    a: Array
+    v: Array
+    c: Array
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Evidence for the network, and in words what it proves and what it does not.
+
+    Attributes
+    ----------
+    residual : float
+        Root mean square error over the standard deviation of y, on ``rows`` rows never used in the fit.
+    rows : int
+        How many rows that was (0: none could be spared).
+    noise : float
+        Estimated standard deviation of the label noise (0 for exact data).
+    condition : float
+        Condition number of the scaled Gauss–Newton matrix at the answer: large means some direction in parameter
+        space hardly changes the fit. NaN where it was not computed.
+    proves, does_not_prove : str
+        In words.
+    notes : tuple of str
+        Identifiability remarks: signs, absorbed units, near-parallel units, …
+    """
+
+    residual: float
+    rows: int
+    noise: float = 0.0
+    condition: float = float("nan")
+    proves: str = ""
+    does_not_prove: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"held-out residual {self.residual:.2e} on {self.rows} rows"]
+        if self.noise > 0.0:
+            lines.append(f"noise standard deviation {self.noise:.3g}")
+        if np.isfinite(self.condition):
+            lines.append(f"condition of the fit {self.condition:.2g}")
+        lines += [f"proves: {self.proves}"] if self.proves else []
+        lines += [f"does not prove: {self.does_not_prove}"] if self.does_not_prove else []
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """The result of every method: the network, how it ended, the evidence, and where the time went."""
+
+    network: Network
+    status: Status
+    message: str
+    certificate: Certificate
+    units: Units = field(default_factory=Units)
+    standard_errors: StandardErrors | None = None
+    stages: tuple[Stage, ...] = ()
+    method: str = "auto"
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is a success."""
+        return self.status.ok
+
+    @property
+    def seconds(self) -> float:
+        """Total time of all stages."""
+        return sum(stage.seconds for stage in self.stages)
+
+    def __str__(self) -> str:
+        net = self.network
+        head = f"{self.status.title}: {net.m} {net.activation.name} units in {net.d} dimensions ({self.method}, {self.seconds:.1f} s)"
+        return "\n".join(part for part in (head, self.message, str(self.certificate), f"advice: {self.status.advice}") if part)
+
+    def confidence_interval(self, level: float = 0.95) -> tuple[StandardErrors, StandardErrors]:
+        """Lower and upper ends of normal confidence intervals, in the shapes of the parameters."""
+        from scipy.special import ndtri
+
+        if self.standard_errors is None:
+            raise InvalidInput("no standard errors: they exist for noisy data with more rows than parameters")
+        if not 0.0 < level < 1.0:
+            raise InvalidInput(f"level must lie strictly between 0 and 1, got {level}")
+        z, se, net = float(ndtri(0.5 + level / 2.0)), self.standard_errors, self.network
+
+        def ends(sign: float) -> StandardErrors:
+            return StandardErrors(
+                *(np.asarray(getattr(net, key) + sign * z * getattr(se, key)) for key in ("W", "b", "a", "v", "c"))
+            )
+
+        return ends(-1.0), ends(+1.0)
