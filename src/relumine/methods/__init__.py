@@ -1,0 +1,1 @@
+"""Whole algorithms, each reads like its paper's box."""

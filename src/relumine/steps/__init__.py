@@ -1,0 +1,1 @@
+"""The small steps between moments and a network: subspace, scalars, signs, readout."""

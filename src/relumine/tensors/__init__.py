@@ -1,0 +1,18 @@
+"""Algebra that never asks where a tensor came from: symmetric storage, Hermite tensors, decompositions."""
+
+from relumine.tensors.hermite import hermite_features, hermite_tensor
+from relumine.tensors.jennrich import RankOneTerms, jennrich
+from relumine.tensors.refine import refine_terms
+from relumine.tensors.symmetric import SymmetricTensor, packed_size, powers, rank_one_sum
+
+__all__ = [
+    "RankOneTerms",
+    "SymmetricTensor",
+    "hermite_features",
+    "hermite_tensor",
+    "jennrich",
+    "packed_size",
+    "powers",
+    "rank_one_sum",
+    "refine_terms",
+]
