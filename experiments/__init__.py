@@ -1,0 +1,1 @@
+"""One module per paper: compute to JSON; plotting reads only the JSON."""

@@ -1,0 +1,1 @@
+"""What iterates over the samples."""

@@ -1,0 +1,1 @@
+"""What can and cannot be learned."""
