@@ -1,191 +1,298 @@
-"""Awasthi, Tang, Vijayaraghavan 2021: depth-2 ReLU networks with biases from their Hermite tensors.
-
-Each algorithm box is one function on tensors: :func:`algorithm_1` (exact), :func:`algorithm_4` (robust),
-:func:`algorithm_6` (robust, full rank) and, on samples, :func:`algorithm_5` (low error). Algorithms 2 and 3
-are :func:`~relumine.steps.scalars.recover_scalars` and :func:`~relumine.steps.signs.fix_signs`.
+"""Awasthi, Tang, Vijayaraghavan 2021, from samples: moments, Algorithm 6 or 4, and Algorithm 5 where units
+hide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine import activations
+from relumine.activations import Activation
+from relumine.data.moments import Estimator
+from relumine.data.sources import Samples, as_samples
+from relumine.data.whiten import Whitening, whitening
+from relumine.methods.awasthi_boxes import (
+    UnitTable,
+    algorithm_1,
+    algorithm_4,
+    algorithm_5,
+    algorithm_6,
+    check_width,
+    visible,
+)
 from relumine.network import Network
-from relumine.results import InvalidInput
-from relumine.steps.scalars import recover_scalars
-from relumine.steps.signs import fix_signs
-from relumine.steps.thresholds import Thresholds, distinct_directions
-from relumine.tensors.jennrich import RankOneTerms, jennrich, singular_values
-from relumine.tensors.refine import refine_terms
-from relumine.tensors.symmetric import SymmetricTensor, packed_size
+from relumine.results import Certificate, InvalidInput, Recovery, Stage, Status, Units
+from relumine.steps.readout import fit_readout
+from relumine.steps.subspace import SubspaceMoments, estimate_in_subspace
+from relumine.steps.thresholds import Thresholds
+from relumine.tensors.hermite import feature_count
 
 Array = NDArray[np.float64]
-Rng = int | np.random.Generator | None
-Tensors = Sequence[SymmetricTensor | ArrayLike]
+Goal = Literal["auto", "parameters", "function"]
 
-__all__ = ["UnitTable", "algorithm_1", "algorithm_4", "algorithm_6"]
+__all__ = ["UnitTable", "algorithm_1", "algorithm_4", "algorithm_5", "algorithm_6", "recover_awasthi"]
 
-
-@dataclass(frozen=True)
-class UnitTable:
-    """Units (w_i, b_i, a_i), one a row, and how they were found.
-
-    ``margin`` says how safely each sign was fixed (½ is ideal); None: every (w, b) is known up to a joint
-    sign only. ``terms`` are the two decompositions, of T_{2ℓ+1} and T_{2ℓ+2}.
-    """
-
-    W: Array
-    b: Array
-    a: Array
-    terms: tuple[RankOneTerms, RankOneTerms]
-    margin: Array | None = None
-
-    @property
-    def m(self) -> int:
-        """How many units."""
-        return int(self.W.shape[0])
-
-    def network(self, T: Tensors | None = None) -> Network:
-        """Σ a_i σ(w_i·x + b_i), and the affine part that matches T₀ and T₁ if they are given.
-
-        A wrong sign of (w, b) changes f by an affine function only, so matching T₀ and T₁ makes up for all
-        signs.
-        """
-        net = Network(self.W, self.b, self.a)
-        if T is None:
-            return net
-        f0, f1 = (np.asarray(getattr(t, "entries", t), dtype=np.float64) for t in T[:2])
-        return net.replace(v=f1.ravel() - net.hermite(1), c=f0.reshape(()) - net.hermite(0))
+_SURE = 0.1  # a sign whose margin (½ is ideal) is smaller is a guess
+_GOOD_FIT = 0.3  # a held-out residual below this counts as an estimate of the network
 
 
-def algorithm_1(T: Tensors, order: int, width: int, rng: Rng = None) -> UnitTable:
-    """Algorithm 1: all units from the exact f̂₀ … f̂_{2ℓ+2}; for ℓ = 1 with their signs, else up to sign.
-
-    It is Algorithm 4 with thresholds at rounding level, and FixSigns when ℓ = 1.
+def recover_awasthi(
+    X: ArrayLike,
+    y: ArrayLike,
+    width: int,
+    *,
+    order: int = 1,
+    estimator: Estimator = "regressed",
+    thresholds: Mapping[str, Any] | None = None,
+    rng: int | np.random.Generator | None = None,
+    activation: str | Activation = "relu",
+    goal: Goal = "auto",
+    whiten: bool | None = None,
+    reduce: bool | None = None,
+) -> Recovery:
+    """Recover a ReLU network from samples by its Hermite tensors (Gaussian inputs).
 
     Parameters
     ----------
-    T : sequence
-        ``T[k]`` = f̂_k for k = 0 … 2ℓ+2, as :class:`SymmetricTensor` or dense arrays.
-    order : int
-        ℓ ≥ 1; the w_i^{⊗ℓ} must be linearly independent, so width ≤ C(d+ℓ−1, ℓ).
+    X, y : (n, d), (n,) arrays
+        Samples; x must be Gaussian, of any mean and covariance.
     width : int
-        m.
+        m ≤ C(d+ℓ−1, ℓ).
+    order : int
+        ℓ: 1 for linearly independent directions (m ≤ d), more for overcomplete networks.
+    estimator : {"regressed", "debiased", "plain"}
+        How the tensors are estimated; ``plain`` is the paper's Eq. (6).
+    thresholds : mapping, optional
+        Any of eta0 … eta3 (:class:`~relumine.steps.thresholds.Thresholds`); the others come from the
+        estimated sampling error.
     rng : int or Generator, optional
+        Same seed, same answer.
+    activation : str
+        Must be ReLU.
+    goal : {"auto", "parameters", "function"}
+        ``parameters``: the tensors' own estimates (Algorithm 6, or 4 with the affine part of T₀ and T₁).
+        ``function``: output weights and affine part by least squares (Algorithm 5). ``auto``: the former if
+        every unit was found with its sign, else the latter.
+    whiten : bool, optional
+        Make the inputs standard by their mean and covariance; None: only if they are not already.
+    reduce : bool, optional
+        Work in the span of the weights (m < d); None: whenever m < d.
+
+    Returns
+    -------
+    Recovery
+        With status ESTIMATE, UNDERDETERMINED (the samples show no unit) or NOT_RECOVERED.
 
     Examples
     --------
     >>> from relumine import metrics, planted
-    >>> truth = planted.network(d=4, m=4, rng=0)
-    >>> units = algorithm_1([truth.hermite(k) for k in range(5)], order=1, width=4, rng=0)
-    >>> bool(metrics.parameter_error(truth, units.network()) < 1e-10)
-    True
+    >>> truth = planted.network(d=6, m=3, rng=1)
+    >>> found = recover_awasthi(*planted.sample(truth, 40_000, rng=2), width=3, rng=0)
+    >>> found.status.value, found.units.recovered, metrics.parameter_error(truth, found.network) < 0.2
+    ('estimate', (0, 1, 2), True)
     """
-    T = as_tensors(T, order)
-    run = algorithm_6 if order == 1 else algorithm_4
-    return run(T, order, width, Thresholds.exact(T, order), rng)
+    samples = _check(as_samples(X, y), width, order, estimator, thresholds, activation, goal, reduce)
+    rng = np.random.default_rng(rng)
+    stages: list[Stage] = []
+    clock = time.perf_counter()
 
+    def stage(name: str, note: str = "") -> None:
+        nonlocal clock
+        stages.append(Stage(name, time.perf_counter() - clock, note=note))
+        clock = time.perf_counter()
 
-def algorithm_4(
-    T: Tensors,
-    order: int,
-    width: int,
-    eta: Thresholds,
-    rng: Rng = None,
-    *,
-    errors: Array | None = None,
-) -> UnitTable:
-    """Algorithm 4: a, and (w, b) up to sign, from estimates of f̂₀ … f̂_{2ℓ+2} with thresholds η₀ … η₃.
-
-    ``errors`` are the RMS errors of the tensors, which weigh them in the refinement between steps 4 and 5.
-    """
-    T, ell, rng = as_tensors(T, order), order, np.random.default_rng(rng)
-    check_width(width, T[1].d, order)
-
-    # 1–3. View T_{2ℓ+1} as flatten(ℓ, ℓ, 1), T_{2ℓ+2} as flatten(ℓ, ℓ, 2); the ranks k', k'' are the numbers
-    # of singular values above η₁; decompose both.
-    odd, even = (
-        jennrich(T[k], ell, rank_above(T[k], ell, width, eta0, eta1), rng)
-        for k, eta0, eta1 in zip((2 * ell + 1, 2 * ell + 2), eta.eta0, eta.eta1)
+    used, held = _split(samples, rng)
+    carry = _standardise(used.X, whiten)
+    Z = used.X if carry is None else carry.apply(used.X)
+    stage("inputs", "standard already" if carry is None else "whitened by their mean and covariance")
+    moments = estimate_in_subspace(
+        Z, used.y, 2 * order + 2, estimator, width if reduce is not False else None
     )
-    # 4. Drop terms below η₂ and duplicates within η₃.
-    W = distinct_directions((odd, even), eta, width)
-    # Not in the box: all orders share these directions, so fit them together. It removes what Jennrich's
-    # eigenproblem loses (rounding or sampling error alike); T₂ has no vanishing coefficient and the least
-    # noise.
-    used = T[2 : 2 * ell + 3]
-    scales = None if errors is None else [errors[t.order] / np.sqrt(t.entries.size) for t in used]
-    W = refine_terms(W, used, scales)
-    # 5. RecoverScalars.
-    a, b = recover_scalars(W, T, ell)
-    return UnitTable(W, b, a, (odd, even))
+    stage("moments", f"{estimator}, {len(moments.basis)} of {samples.d} dimensions")
+
+    eta = Thresholds.from_errors(moments.errors, len(moments.basis), order).updated(thresholds)
+    algorithm = algorithm_6 if order == 1 else algorithm_4
+    units = algorithm(moments.tensors, order, width, eta, rng, errors=moments.errors)
+    units = units.only(visible(units, used.n))
+    stage("decomposition", f"{units.m} of {width} units")
+
+    sure = units.m == width and units.margin is not None and bool((units.margin > _SURE).all())
+    if goal == "parameters" or (goal == "auto" and sure):
+        net = _from_tensors(units, moments, Z, used.y, sure)
+    else:
+        net = fit_readout(Z, used.y, units.W @ moments.basis, units.b, units.a).merge(1e-12)
+    net = net if carry is None else carry.undo(net)
+    stage("network", "Algorithm 6" if sure and goal != "function" else "affine part by regression")
+    return _report(net, units, moments, eta, used, held, width, order, sure and goal != "function", stages)
 
 
-def algorithm_6(
-    T: Tensors,
-    order: int,
+def _check(
+    samples: Samples,
     width: int,
+    order: int,
+    estimator: str,
+    thresholds: Mapping[str, Any] | None,
+    activation: str | Activation,
+    goal: str,
+    reduce: bool | None,
+) -> Samples:
+    """Everything that can be refused before any long work."""
+    if activations.get(activation).name != "relu":
+        raise InvalidInput(
+            f"method 'awasthi' is for ReLU units, not {activations.get(activation).name}; use method='auto'"
+        )
+    if samples.y.ndim != 1:
+        hint = (
+            "pass y.ravel()"
+            if samples.y.shape[1] == 1
+            else "recover one output at a time, or use method='auto'"
+        )
+        raise InvalidInput(f"method 'awasthi' takes one output, y has shape {samples.y.shape}; {hint}")
+    if estimator not in get_args(Estimator):
+        raise InvalidInput(f"unknown estimator {estimator!r}; known: {', '.join(get_args(Estimator))}")
+    if goal not in get_args(Goal):
+        raise InvalidInput(f"unknown goal {goal!r}; known: {', '.join(get_args(Goal))}")
+    check_width(width, samples.d, order)
+    Thresholds.from_errors(np.ones(2 * order + 3), samples.d, order).updated(thresholds)
+    spread = float(np.ptp(samples.y))
+    if spread <= 1e-12 * float(np.abs(samples.y).max()):
+        raise InvalidInput("y is constant: there is no network to recover; check that y is the right column")
+    inside = samples.d if reduce is False else min(width, samples.d)
+    degree = 2 * order + 2 if estimator == "regressed" else order + 1
+    needed = max(feature_count(inside, degree), feature_count(samples.d, 2 if inside < samples.d else 1))
+    if samples.n - _held_out(samples.n) <= needed:
+        raise InvalidInput(
+            f"{samples.n} samples are too few: estimator={estimator!r} at order {order} fits {needed} "
+            "coefficients "
+            f"and some rows are held out; collect at least {needed + needed // 5 + 10} (several times that "
+            "for "
+            "accuracy), or use estimator='debiased' or method='auto'"
+        )
+    return samples
+
+
+def _held_out(n: int) -> int:
+    return min(n // 10, 10_000)
+
+
+def _split(samples: Samples, rng: np.random.Generator) -> tuple[Samples, Samples]:
+    """A random tenth of the rows (at most 10⁴) is kept aside for the certificate."""
+    held = np.zeros(samples.n, dtype=bool)
+    held[rng.choice(samples.n, _held_out(samples.n), replace=False)] = True
+    return Samples(samples.X[~held], samples.y[~held]), Samples(samples.X[held], samples.y[held])
+
+
+def _standardise(X: Array, whiten: bool | None) -> Whitening | None:
+    """The whitening to use, or None where mean and covariance are standard within six standard errors."""
+    if whiten is False:
+        return None
+    found = whitening(X)
+    n, d = X.shape
+    apart = max(
+        float(np.abs(found.mean).max()) * np.sqrt(n),
+        float(np.abs(found.L @ found.L.T - np.eye(d)).max()) * np.sqrt(n / 2.0),
+    )
+    return found if whiten or apart > 6.0 else None
+
+
+def _from_tensors(units: UnitTable, moments: SubspaceMoments, Z: Array, y: Array, sure: bool) -> Network:
+    """Algorithm 6's network; where a sign or a unit is missing, with the affine part that fits y best."""
+    net = Network(units.W @ moments.basis, units.b, units.a)
+    if sure:
+        return net
+    rest = fit_readout(Z, y - net(Z), np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros(0))
+    return net.replace(v=rest.v, c=rest.c)
+
+
+def _report(
+    net: Network,
+    units: UnitTable,
+    moments: SubspaceMoments,
     eta: Thresholds,
-    rng: Rng = None,
-    *,
-    errors: Array | None = None,
-) -> UnitTable:
-    """Algorithm 6 (ℓ = 1, linearly independent w_i): Algorithm 4, then FixSigns with T₁."""
-    if order != 1:
-        raise InvalidInput(f"Algorithm 6 is for the full-rank case, order=1; got order={order}")
-    T = as_tensors(T, order)
-    units = algorithm_4(T, order, width, eta, rng, errors=errors)
-    W, b, margin = fix_signs(units.W, units.b, units.a, T[1].entries)
-    return replace(units, W=W, b=b, margin=margin)
-
-
-def rank_above(T: SymmetricTensor, order: int, width: int, eta0: float, eta1: float) -> int:
-    """The largest r ≤ width with s_r(flatten(T, ℓ, k−ℓ)) > η₁; 0 for a tensor that is all noise."""
-    if T.norm <= eta0:
-        return 0
-    return int((singular_values(T, order)[:width] > eta1).sum())
-
-
-def check_width(width: int, d: int, order: int) -> None:
-    """Raise unless 1 ≤ width ≤ C(d+ℓ−1, ℓ), the most that order ℓ can tell apart."""
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-        raise InvalidInput(f"order must be a whole number ≥ 1, got {order!r}")
-    if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 1:
-        raise InvalidInput(f"width must be a whole number ≥ 1, got {width!r}")
-    most = packed_size(d, order)
-    if width > most:
-        remedy = (
-            next(ell for ell in range(order, order + 64) if packed_size(d, ell) >= width) if d > 1 else None
+    used: Samples,
+    held: Samples,
+    width: int,
+    order: int,
+    sure: bool,
+    stages: list[Stage],
+) -> Recovery:
+    rows = held if held.n else used
+    deviation = float(np.std(rows.y)) or 1.0
+    residual = float(np.sqrt(np.mean((net(rows.X) - rows.y) ** 2))) / deviation
+    polynomial = float(np.sqrt(moments.residual)) / deviation
+    missing = width - units.m
+    # as good as the polynomial of degree 2ℓ+2 is as good as these moments can judge, also for noisy labels
+    fits = residual <= max(_GOOD_FIT, 1.1 * polynomial)
+    if units.m == 0:
+        status, message = Status.UNDERDETERMINED, _no_unit(units, eta, order, used.n)
+    elif fits:
+        status, message = Status.ESTIMATE, f"{units.m} of {width} units found"
+        message += f", {missing} absorbed by the affine part." if missing else "."
+    else:
+        status = Status.NOT_RECOVERED
+        message = (
+            f"{units.m} of {width} units found, but the network misses {residual:.0%} of the standard "
+            "deviation of y "
+            f"(a polynomial of degree {2 * order + 2} misses {polynomial:.0%}). More samples, another "
+            "order, or "
+            "method='auto'."
         )
-        raise InvalidInput(
-            f"order {order} in {d} dimensions can tell at most {most} units apart, width={width} asked; "
-            + (f"use order={remedy}, or method='auto'" if remedy else "use method='auto'")
-        )
+    absorbed = tuple(
+        "a unit left no trace above the sampling error (large |b| or small |a|): what it adds is affine"
+        for _ in range(missing)
+    )
+    every = tuple(range(net.m))
+    signed = tuple(np.flatnonzero(units.margin > _SURE).tolist()) if sure and units.margin is not None else ()
+    return Recovery(
+        network=net,
+        status=status,
+        message=message,
+        certificate=Certificate(
+            residual=residual,
+            rows=held.n,
+            proves="how well the network predicts rows it never saw",
+            does_not_prove="that each parameter is exact: they carry the sampling error of the moments",
+            notes=_notes(units, used.X),
+        ),
+        units=Units(signed, tuple(i for i in every if i not in signed), absorbed),
+        stages=tuple(stages),
+        method="awasthi",
+        details={"thresholds": eta, "tensor_errors": moments.errors, "terms": units.terms},
+    )
 
 
-def as_tensors(T: Tensors, order: int) -> list[SymmetricTensor]:
-    """T₀ … T_{2ℓ+2} as symmetric tensors; an error says which is missing, not symmetric or of another
-    shape.
-    """
-    if len(T) < 2 * order + 3:
-        raise InvalidInput(
-            f"order {order} needs the tensors of order 0 … {2 * order + 2}, got {len(T)} of them"
+def _no_unit(units: UnitTable, eta: Thresholds, order: int, n: int) -> str:
+    """Say how far the strongest unit is below the noise, and how many samples would lift it out."""
+    ratios = [
+        level / max(float(terms.singular_values[0]), np.finfo(float).tiny)
+        for terms, level in zip(units.terms, eta.eta1)
+    ]
+    more = max(min(ratios), 1.0) ** 2
+    return (
+        f"No unit stands out of the sampling error of T_{2 * order + 1} and T_{2 * order + 2} with {n} "
+        "samples; about "
+        f"{2.0 * more * n:.1g} would be needed with this estimator. The network returned is the affine fit."
+    )
+
+
+def _notes(units: UnitTable, X: Array) -> tuple[str, ...]:
+    notes = []
+    pairs = sum(terms.complex_pairs for terms in units.terms)
+    if pairs:
+        notes.append(
+            f"{pairs} pairs of complex eigenvalues: two units that one of the tensors cannot tell apart"
         )
-    first = T[1].d if isinstance(T[1], SymmetricTensor) else np.asarray(T[1]).size
-    out = []
-    for k, t in enumerate(T):
-        if not isinstance(t, SymmetricTensor):
-            if np.shape(t) != (first,) * k:
-                raise InvalidInput(f"T[{k}] must have shape {(first,) * k}, got {np.shape(t)}")
-            t = (
-                SymmetricTensor.from_dense(t)
-                if k
-                else SymmetricTensor(np.asarray(t, float).reshape(1), first, 0)
-            )
-        if (t.order, t.d) != (k, first) or not np.isfinite(t.entries).all():
-            raise InvalidInput(f"T[{k}] must be a finite tensor of order {k} over {first} dimensions")
-        out.append(t)
-    return out
+    kurtosis = np.mean(((X - X.mean(axis=0)) / X.std(axis=0)) ** 4, axis=0)
+    worst = int(np.abs(kurtosis - 3.0).argmax())
+    if abs(kurtosis[worst] - 3.0) > max(0.3, 6.0 * np.sqrt(24.0 / len(X))):
+        notes.append(
+            f"input column {worst} is not Gaussian (kurtosis {kurtosis[worst]:.1f}, 3 for a Gaussian): the "
+            "method's "
+            "moments are for Gaussian inputs only"
+        )
+    return tuple(notes)

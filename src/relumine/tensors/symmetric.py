@@ -75,7 +75,7 @@ def multiplicities(d: int, k: int) -> Array:
 
 @lru_cache(maxsize=32)
 def _merge(d: int, orders: tuple[int, ...]) -> tuple[Index, Array]:
-    """Where entry (I, J, …) of a flattening lies in packed storage, and its factor √(mult_I mult_J … / mult)."""
+    """Where entry (I, J, …) of a flattening lies in packed storage, and its factor √(m_I m_J … / m)."""
     if np.prod([float(packed_size(d, k)) for k in orders]) > _DENSE_LIMIT:
         raise InvalidInput(
             f"flattening an order-{sum(orders)} tensor over {d} dimensions as {orders} needs too much "

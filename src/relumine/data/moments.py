@@ -1,0 +1,258 @@
+"""Hermite tensors from samples: one-pass, mergeable sums and three estimators of T_k = E[y He_k(x)], x ~ N(0,
+I).
+
+With h_α the orthonormal Hermite features of x (rows of Φ, one column a sample):
+
+- ``plain``: (1/n) Σ y He_k(x), the paper's Eq. (6). Order k ≤ 2h comes from the one GEMM Φ_h diag(y) Φ_hᵀ.
+- ``debiased``: the plain estimator of y − g(x), plus the tensors of g, a polynomial of degree ≤ h fitted
+  first. Same expectation, and the variance of what g explains is gone. The same GEMM.
+- ``regressed``: least squares of y on all features of degree ≤ K; only what degree > K cannot explain is
+  noise. Needs the C(d+K, K)-square Gram matrix ΦΦᵀ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import factorial
+from typing import Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from relumine.results import InvalidInput
+from relumine.tensors.hermite import (
+    feature_count,
+    feature_slices,
+    hermite_features,
+    product_tensor,
+    squared_norms,
+)
+from relumine.tensors.symmetric import SymmetricTensor
+
+Array = NDArray[np.float64]
+Estimator = Literal["plain", "debiased", "regressed"]
+
+__all__ = ["Estimator", "MomentEstimate", "MomentSums", "estimate_tensors"]
+
+_CHUNK_NUMBERS = 1 << 21  # features held at once (16 MB)
+_MEMORY = 2 << 30  # bytes that the sums may take
+
+
+@dataclass(frozen=True)
+class MomentEstimate:
+    """Estimated tensors T₀ … T_K, their RMS Frobenius errors, and what a polynomial could not explain.
+
+    ``residual`` is the variance of y left after the polynomial that was fitted (nothing for plain: Var y).
+    """
+
+    tensors: list[SymmetricTensor]
+    errors: Array
+    residual: float
+    n: int
+    estimator: Estimator
+
+
+class MomentSums:
+    """Sums over rows from which T₀ … T_K follow; ``+`` merges, so chunks, files and machines all work the
+    same.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+    order : int
+        K, the highest order wanted.
+    estimator : {"plain", "debiased", "regressed"}
+    baseline : (C(d+h, h),) array, optional
+        For ``debiased``: coefficients of g in the orthonormal Hermite basis of degree ≤ h = ⌈K/2⌉, as
+        :meth:`coefficients` of a regressed sum of order h gives them. Sums merge only if they share it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)); y = X[:, 0] * X[:, 1] + 5.0
+    >>> halves = [MomentSums(3, 2, "regressed").add(X[r], y[r]) for r in (slice(0, 900), slice(900, None))]
+    >>> T = (halves[0] + halves[1]).estimate().tensors
+    >>> T[2].dense().round(6) + 0.0
+    array([[0., 1., 0.],
+           [1., 0., 0.],
+           [0., 0., 0.]])
+    """
+
+    def __init__(
+        self, d: int, order: int, estimator: Estimator = "regressed", baseline: Array | None = None
+    ) -> None:
+        if estimator not in get_args(Estimator):
+            raise InvalidInput(f"unknown estimator {estimator!r}; known: {', '.join(get_args(Estimator))}")
+        if d < 1 or order < 0:
+            raise InvalidInput(f"moments need d ≥ 1 inputs and order ≥ 0, got d={d}, order={order}")
+        self.d, self.order, self.estimator = d, order, estimator
+        self.degree = order if estimator == "regressed" else (order + 1) // 2
+        size = feature_count(d, self.degree)
+        if 8 * size * size > _MEMORY:
+            raise InvalidInput(_too_many(d, order, size, estimator))
+        if (baseline is not None) != (estimator == "debiased"):
+            raise InvalidInput("the debiased estimator, and no other, needs a baseline polynomial")
+        if baseline is not None and baseline.shape != (size,):
+            raise InvalidInput(f"the baseline must have shape ({size},), got {baseline.shape}")
+        self.baseline = baseline
+        self.n = 0
+        self.squares = 0.0  # Σ r²
+        self.second = np.zeros(order + 1)  # Σ r² ‖He_k(x)‖²
+        self.cross = np.zeros(size)  # Σ r h(x)
+        # regressed: Σ h hᵀ; otherwise Σ r h hᵀ
+        self.matrix = np.zeros((size, size))
+
+    def add(self, X: Array, y: Array) -> Self:
+        """Add rows X (n, d), y (n,); memory does not grow with n. Returns itself."""
+        if X.ndim != 2 or X.shape[1] != self.d or y.shape != X.shape[:1]:
+            raise InvalidInput(f"expected X (n, {self.d}) and y (n,), got {X.shape} and {y.shape}")
+        size = self.cross.size
+        step = min(max(_CHUNK_NUMBERS // size, 256), max(len(X), 1))
+        features, weighted = np.empty((2, size, step))
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
+            count = len(X[rows])
+            self._add_chunk(X[rows], y[rows], features[:, :count], weighted[:, :count])
+        self.n += len(X)
+        return self
+
+    def _add_chunk(self, X: Array, y: Array, F: Array, weighted: Array) -> None:
+        hermite_features(X, self.degree, out=F)
+        r = y if self.baseline is None else y - self.baseline @ F
+        self.squares += float(r @ r)
+        self.second += squared_norms(X, self.order) @ (r * r)
+        self.cross += F @ r
+        if self.estimator == "regressed":
+            self.matrix += F @ F.T
+        else:
+            np.multiply(F, r, out=weighted)
+            self.matrix += weighted @ F.T
+
+    def __add__(self, other: MomentSums) -> MomentSums:
+        key = (self.d, self.order, self.estimator)
+        if key != (other.d, other.order, other.estimator) or not _same(self.baseline, other.baseline):
+            raise InvalidInput("moment sums merge only if d, order, estimator and baseline are the same")
+        both = MomentSums(self.d, self.order, self.estimator, self.baseline)
+        for name in ("n", "squares", "second", "cross", "matrix"):
+            setattr(both, name, getattr(self, name) + getattr(other, name))
+        return both
+
+    def coefficients(self) -> Array:
+        """Least-squares coefficients of y in the orthonormal Hermite basis of degree ≤ K (regressed only)."""
+        return self._regression()[0]
+
+    def estimate(self) -> MomentEstimate:
+        """T₀ … T_K with their estimated RMS Frobenius errors."""
+        if self.n < 2:
+            raise InvalidInput(f"no moments from {self.n} samples; add at least 2")
+        return self._regressed() if self.estimator == "regressed" else self._averaged()
+
+    def robust_errors(self, X: Array, y: Array) -> Array:
+        """Errors of the regressed T_k from the residuals of some of the rows (those of :meth:`estimate` use
+        the mean).
+
+        What degree > K leaves over is larger where the features are, so the error is larger than that of
+        equal residuals: Σ_n A_α(n)² r_n²/(1−h_n)² with A = (ΦΦᵀ)⁻¹Φ and h_n the leverage (HC3), scaled up to
+        all rows.
+        """
+        beta, factor, _ = self._regression()
+        F = hermite_features(X, self.order)
+        A = cho_solve(factor, F)
+        leverage = np.einsum("an,an->n", A, F)
+        r2 = ((y - beta @ F) / np.maximum(1.0 - leverage, 1e-3)) ** 2
+        variances = (A * A) @ r2 * (self.n / len(X))
+        parts = feature_slices(self.d, self.order)
+        return np.array([np.sqrt(factorial(k) * variances[part].sum()) for k, part in enumerate(parts)])
+
+    def _regression(self) -> tuple[Array, tuple[Array, bool], float]:
+        """Coefficients, the Cholesky factor of ΦΦᵀ, and the residual variance."""
+        size = self.cross.size
+        if self.n <= size:
+            raise InvalidInput(
+                f"{self.n} samples cannot determine the {size} Hermite coefficients of degree ≤ "
+                f"{self.order} in "
+                f"{self.d} dimensions; collect more than {size} (better {3 * size}), lower the order, "
+                "reduce the "
+                "dimension first (steps.subspace), or use estimator='debiased'"
+            )
+        try:
+            factor = cho_factor(self.matrix, lower=True)
+        except LinAlgError:
+            raise InvalidInput(
+                "the Hermite features are linearly dependent on these samples: repeated rows, discrete "
+                "inputs or "
+                "too few samples; use estimator='debiased' or collect more"
+            ) from None
+        beta = cho_solve(factor, self.cross)
+        variance = max(self.squares - float(beta @ self.cross), 0.0) / (self.n - size)
+        return np.asarray(beta), factor, variance
+
+    def _regressed(self) -> MomentEstimate:
+        beta, factor, variance = self._regression()
+        spread = np.diag(cho_solve(factor, np.eye(beta.size)))
+        tensors, errors = [], np.zeros(self.order + 1)
+        for k, part in enumerate(feature_slices(self.d, self.order)):
+            tensors.append(SymmetricTensor(np.sqrt(factorial(k)) * beta[part], self.d, k))
+            errors[k] = np.sqrt(factorial(k) * variance * spread[part].sum())
+        return MomentEstimate(tensors, errors, variance, self.n, self.estimator)
+
+    def _averaged(self) -> MomentEstimate:
+        """Eq. (6): order ≤ h from the features themselves, order a + b from the products of degrees a and
+        b.
+        """
+        parts = feature_slices(self.d, self.degree)
+        tensors: list[SymmetricTensor] = []
+        for k in range(self.order + 1):
+            if k <= self.degree:
+                entries = np.sqrt(factorial(k)) * self.cross[parts[k]] / self.n
+                tensors.append(SymmetricTensor(entries, self.d, k))
+            else:
+                a, b = self.degree, k - self.degree
+                tensors.append(product_tensor(self.matrix[parts[a], parts[b]] / self.n, a, b, tensors))
+        norms = np.array([T.norm for T in tensors])
+        errors = np.sqrt(np.maximum(self.second / self.n - norms**2, 0.0) / self.n)
+        residual = max(self.squares / self.n - float(tensors[0].entries[0]) ** 2, 0.0)
+        if self.baseline is not None:
+            for k, part in enumerate(parts):
+                lift = np.sqrt(factorial(k)) * self.baseline[part]
+                tensors[k] = tensors[k] + SymmetricTensor(lift, self.d, k)
+        return MomentEstimate(tensors, errors, residual, self.n, self.estimator)
+
+
+def estimate_tensors(X: Array, y: Array, order: int, estimator: Estimator = "regressed") -> MomentEstimate:
+    """T₀ … T_K of samples whose inputs are standard normal; ``debiased`` passes over them twice.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(4000, 2)); y = np.maximum(X[:, 0], 0.0)
+    >>> errors = {e: estimate_tensors(X, y, 4, e).errors[4] for e in ("plain", "debiased", "regressed")}
+    >>> bool(errors["plain"] > 2 * errors["debiased"] and errors["plain"] > 2 * errors["regressed"])
+    True
+    """
+    d = X.shape[1]
+    baseline = None
+    if estimator == "debiased":
+        baseline = MomentSums(d, (order + 1) // 2, "regressed").add(X, y).coefficients()
+    sums = MomentSums(d, order, estimator, baseline).add(X, y)
+    estimate = sums.estimate()
+    if estimator != "regressed":
+        return estimate
+    rows = slice(0, max(256, 2 * _CHUNK_NUMBERS // sums.cross.size))
+    return replace(estimate, errors=sums.robust_errors(X[rows], y[rows]))
+
+
+def _same(a: Array | None, b: Array | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def _too_many(d: int, order: int, size: int, estimator: Estimator) -> str:
+    text = (
+        f"order {order} in {d} dimensions has {size} Hermite features for estimator={estimator!r}; their "
+        f"{8 * size * size / 2**30:.0f} GB matrix is more than {_MEMORY / 2**30:.0f} GB. Reduce the "
+        "dimension first "
+        "(steps.subspace: possible when the width is below d)"
+    )
+    return text + (", or use estimator='debiased'" if estimator == "regressed" else "")

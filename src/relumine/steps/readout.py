@@ -1,0 +1,113 @@
+"""The regression of Awasthi 2021, Algorithm 5: two features per unit, (x, 1), truncation, and a norm ball."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from relumine.network import Network
+from relumine.results import InvalidInput
+
+Array = NDArray[np.float64]
+
+__all__ = ["fit_readout", "minimise_in_ball"]
+
+_CHUNK_NUMBERS = 1 << 20
+
+
+def fit_readout(
+    X: Array,
+    y: Array,
+    W: Array,
+    b: Array,
+    a: Array,
+    *,
+    radius: float | None = None,
+    truncation: float | None = None,
+    accuracy: float = 0.01,
+) -> Network:
+    """Steps 3 and 4 of Algorithm 5: fit y by the features a_iσ(w_i·x + b_i), a_iσ(−w_i·x − b_i), x and 1.
+
+    Minimises Σ (y − β·φ(x))² 1[‖φ(x)‖ ≤ τ] over ‖β‖ ≤ R. One pass collects the normal equations; the paper's
+    projected gradient descent is replaced by their exact solution. Both signs of every unit are offered, so
+    the signs of (w, b) need not be known, and units that were not found may live in the affine part (Lemma
+    D.13).
+
+    Parameters
+    ----------
+    X, y : (n, d), (n,) arrays
+    W, b, a : (m, d), (m,), (m,) arrays
+        The units, up to sign; m = 0 is allowed and leaves the affine fit.
+    radius, truncation : float, optional
+        R and τ; by default √(8m) + m(1+B) and 20 m(8m+d) B √log(m d B/ε) (Lemma D.12), with B the largest of
+        |a|, |b|, the standard deviation of y, and 1.
+    accuracy : float
+        ε.
+
+    Returns
+    -------
+    Network
+        2m units and an affine part; :meth:`Network.merge` leaves at most m units and the affine part,
+        :meth:`Network.consolidate` at most m + 2 units (Claim D.14).
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> W, b, a = np.array([[1.0, 0.0]]), np.array([-1.0]), np.ones(1)
+    >>> net = fit_readout(X, np.maximum(1.0 - X[:, 0], 0.0), W, b, a)
+    >>> net.merge().W.round(6), net.consolidate().m
+    (array([[1., 0.]]), 3)
+    """
+    m, d = W.shape
+    B = max(1.0, float(np.std(y)), float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
+    units = max(m, 1)
+    R = float(np.sqrt(8.0 * m) + units * (1.0 + B)) if radius is None else radius
+    logarithm = np.log(max(units * d * B / accuracy, np.e))
+    tau = 20.0 * units * (8.0 * m + d) * B * float(np.sqrt(logarithm)) if truncation is None else truncation
+    gram, cross = np.zeros((2 * m + d + 1, 2 * m + d + 1)), np.zeros(2 * m + d + 1)
+    step, used = max(1, _CHUNK_NUMBERS // len(cross)), 0
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        Z = X[rows] @ W.T + b
+        features = np.column_stack(
+            [a * np.maximum(Z, 0.0), a * np.maximum(-Z, 0.0), X[rows], np.ones(len(Z))]
+        )
+        seen = np.einsum("np,np->n", features, features) <= tau**2
+        features = features[seen]
+        gram += features.T @ features
+        cross += features.T @ y[rows][seen]
+        used += len(features)
+    if used == 0:
+        raise InvalidInput(f"no row has features of norm ≤ τ = {tau:.3g}; raise the truncation")
+    beta = minimise_in_ball(gram / used, cross / used, R)
+    pair = np.concatenate([a, a]) * beta[: 2 * m]
+    return Network(np.concatenate([W, -W]), np.concatenate([b, -b]), pair, v=beta[2 * m : -1], c=beta[-1])
+
+
+def minimise_in_ball(G: Array, c: Array, radius: float) -> Array:
+    """Argmin ½βᵀGβ − c·β over ‖β‖ ≤ R for positive semidefinite G; the shortest one where it is not unique.
+
+    β(μ) = (G + μI)⁻¹c with μ ≥ 0 and ‖β(μ)‖ = R if the free minimum lies outside.
+
+    Examples
+    --------
+    >>> minimise_in_ball(np.diag([1.0, 0.0]), np.array([3.0, 0.0]), radius=2.0).round(9)
+    array([2., 0.])
+    """
+    if not radius > 0.0:
+        raise InvalidInput(f"the radius of the norm ball must be positive, got {radius}")
+    values, Q = np.linalg.eigh(G)
+    # the features σ(z), σ(−z), x, 1 are dependent (σ(z) − σ(−z) = z): null directions carry nothing
+    good = values > 1e-12 * max(values.max(initial=0.0), np.finfo(float).tiny)
+    values, t, Q = values[good], (Q.T @ c)[good], Q[:, good]
+
+    def excess(log_mu: float) -> float:
+        return float(np.linalg.norm(t / (values + np.exp(log_mu)))) - radius
+
+    if np.linalg.norm(t / values) <= radius:
+        return np.asarray(Q @ (t / values))
+    upper = np.log(np.linalg.norm(t) / radius) + 1.0  # there ‖β‖ < R
+    lower = min(upper, float(np.log(values.min()))) - 60.0
+    mu = np.exp(brentq(excess, lower, upper)) if excess(lower) > 0.0 else 0.0
+    return np.asarray(Q @ (t / (values + mu)))
