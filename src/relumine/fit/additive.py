@@ -210,9 +210,10 @@ def gauss_newton(
     """Damped Gauss–Newton on Eq. (2), clipped to ±Θ: (J'J + λ δ̄ I) Δ = −J'r, δ̄ the mean of diag J'J.
 
     λ falls tenfold after a success and rises eightfold after a failure; once a step has failed, coordinates
-    at ±Θ whose gradient points outwards rest. Ends when ``tries`` dampings in a row do not lower the loss.
+    at ±Θ whose gradient points outwards rest. Ends when ``tries`` dampings in a row do not lower the loss, or
+    two steps in a row lower Σr² by less than a fiftieth of the noise variance that is left.
     """
-    lam = damping
+    lam, slow = damping, 0
     equations = _Step(problem, w)
     yield Iterate(w, equations.rms, lam)
     while True:
@@ -224,9 +225,12 @@ def gauss_newton(
             lam = 8.0 * max(lam, 1e-8)
         else:
             return
+        slow = slow + 1 if equations.rms - rms < 0.01 / problem.n * rms else 0
         w, lam = candidate, lam / 10.0
         equations = _Step(problem, w)
         yield Iterate(w, equations.rms, lam)
+        if slow == 2:
+            return
 
 
 def _rms(problem: Additive, w: Array) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.fit.additive import DENSE, Additive, gauss_newton
-from relumine.fit.leftover import Evidence, evidence, held_out
+from relumine.fit.leftover import Evidence, conditioning, determined, evidence, held_out
 from relumine.methods.oymak_result import Decoding
 from relumine.results import Certificate, Status
 
@@ -28,25 +28,27 @@ def judge(
     test = held_out(part)
     errors, unit = np.abs(test.residual(w)), size(test, w)
     exact = bool(errors.max() <= EXACT * unit and part.gradient(w, centred=False)[2] <= EXACT * unit)
-    centred = method == "centered" and not exact
-    found = evidence(part, w, centred) if problem.d <= DENSE else None
+    centred, dense = method == "centered", problem.d <= DENSE
+    found = evidence(part, w, centred) if dense and not exact else None
+    condition = conditioning(part, w) if dense and exact else found.condition if found else float("nan")
     certificate = Certificate(
         residual=float(np.sqrt(np.mean(errors**2)) / (np.std(problem.y) or 1.0)),
         rows=len(errors),
-        noise=0.0 if exact or found is None else found.noise,
-        condition=float("nan") if found is None else found.condition,
+        noise=0.0 if found is None else found.noise,
+        condition=condition,
         does_not_prove="that the labels follow this model on probes unlike these rows",
         notes=_twins(problem) + _at_bound(w, theta),
     )
     notes = "".join(f" {note}." for note in certificate.notes)
-    if found is not None and np.isinf(found.condition):
+    margin = np.full(problem.d, 1e-7 * unit / np.abs(problem.a).sum())
+    if np.isinf(condition) or (dense and exact and not determined(part, w, margin)):
         return Decoding(w, Status.UNDERDETERMINED, _blind(part, w) + notes, certificate)
     if exact:
         proves = "no other vector near this one explains the rows, and it predicts rows it never saw"
         message = (
             f"{len(errors)} held-out rows are reproduced to {errors.max() / unit:.1e} of their size.{notes}"
         )
-        w = _polish(problem, theta, w, method, steps=2)
+        w = _polish(problem, theta, w, method, steps=1)
         return Decoding(w, Status.EXACT, message, replace(certificate, proves=proves))
     objections = (
         [f"the fit is not exact, and with d > {DENSE} noise is not told from misfit"]
@@ -58,6 +60,8 @@ def judge(
         return Decoding(w, Status.NOT_RECOVERED, message[0].upper() + message[1:], certificate)
     w = _polish(problem, theta, w, method, steps=20)
     final = evidence(problem, w, centred)
+    if not determined(part, w, margin + 3.0 * final.standard_errors):
+        return Decoding(w, Status.UNDERDETERMINED, _blind(part, w) + notes, certificate)
     typical = float(np.median(final.standard_errors))
     message = (
         f"Label noise of standard deviation {final.noise:.3g}; typical standard error {typical:.2g}.{notes}"
@@ -75,23 +79,25 @@ def _objections(part: Additive, theta: Array, w: Array, found: Evidence, elsewhe
     if beyond.any():
         objections.append(f"{beyond.sum()} coordinates want to leave the bound: it is too small")
     # χ² with d degrees of freedom at the true w, 0 at the minimum
-    to_go = float(found.remaining @ found.G @ found.remaining) / max(found.noise, 1e-300) ** 2
-    if to_go > 0.1 * d + 10.0 * np.count_nonzero(edge):
-        objections.append("the iteration stopped while still descending: raise max_iter or use gauss-newton")
+    to_go, unit = float(found.remaining @ found.G @ found.remaining), found.noise**2
+    if not beyond.any() and to_go > (0.1 * d + 10.0 * np.count_nonzero(edge)) * unit:
+        objections.append(
+            "the iteration ended away from a minimum (raise max_iter, or use method='gauss-newton')"
+        )
     if found.structure > 6.0:
         objections.append(
             f"the residual still depends on the probes ({found.structure:.0f} standard deviations)"
         )
     if found.held_out > 1.0:
         objections.append("rows left out of the fit are predicted worse than noise allows")
-    if part.n - d < max(5, d // 10):
-        objections.append(f"{part.n - d} rows more than unknowns cannot tell noise from misfit")
+    if part.n - d < max(10, d // 4):
+        objections.append(f"{part.n} rows for {d} unknowns are too few to tell noise from misfit")
     uncertain = float(np.sqrt(np.mean(found.standard_errors**2)))
     if uncertain > 0.5 * min(float(np.min(theta)), float(np.abs(elsewhere).max()) * 2.0):
         objections.append(f"coordinates would be known only to ±{uncertain:.2g}")
     if not objections:
         other = _last(part, theta, np.clip(elsewhere, -theta, theta), steps=50)
-        if float((w - other) @ found.G @ (w - other)) > 0.5 * d * found.noise**2:
+        if float((w - other) @ found.G @ (w - other)) > 0.5 * d * unit:
             objections.append("another start ends at a different vector")
     return objections
 
