@@ -38,7 +38,8 @@ Goal = Literal["auto", "parameters", "function"]
 __all__ = ["UnitTable", "algorithm_1", "algorithm_4", "algorithm_5", "algorithm_6", "recover_awasthi"]
 
 _SURE = 0.1  # a sign whose margin (½ is ideal) is smaller is a guess
-_GOOD_FIT = 0.3  # a held-out residual below this counts as an estimate of the network
+_GOOD_FIT = 0.3  # a held-out residual below this counts as an estimate of the network,
+_CLOSE_FIT = 0.05  # and below this as one even with units missing: what they add is affine
 
 
 def recover_awasthi(
@@ -122,13 +123,15 @@ def recover_awasthi(
     stage("decomposition", f"{units.m} of {width} units")
 
     sure = units.m == width and units.margin is not None and bool((units.margin > _SURE).all())
-    if goal == "parameters" or (goal == "auto" and sure):
-        net = _from_tensors(units, moments, Z, used.y, sure)
-    else:
+    net = _from_tensors(units, moments, Z, used.y, sure)
+    # Algorithm 6 when it found everything and fits; else the least squares of Algorithm 5 make the best of
+    # the units
+    if goal == "function" or (goal == "auto" and not (sure and _misfit(net, Z, used.y) <= 0.9 * _GOOD_FIT)):
         net = fit_readout(Z, used.y, units.W @ moments.basis, units.b, units.a).merge(1e-12)
+        sure = False
     net = net if carry is None else carry.undo(net)
-    stage("network", "Algorithm 6" if sure and goal != "function" else "affine part by regression")
-    return _report(net, units, moments, eta, used, held, width, order, sure and goal != "function", stages)
+    stage("network", "Algorithm 6" if sure else "affine part by regression")
+    return _report(net, units, moments, eta, used, held, width, order, sure, stages)
 
 
 def _check(
@@ -164,7 +167,7 @@ def _check(
         raise InvalidInput("y is constant: there is no network to recover; check that y is the right column")
     inside = samples.d if reduce is False else min(width, samples.d)
     degree = 2 * order + 2 if estimator == "regressed" else order + 1
-    needed = max(feature_count(inside, degree), feature_count(samples.d, 2 if inside < samples.d else 1))
+    needed = max(feature_count(inside, degree), feature_count(samples.d, 1))
     if samples.n - _held_out(samples.n) <= needed:
         raise InvalidInput(
             f"{samples.n} samples are too few: estimator={estimator!r} at order {order} fits {needed} "
@@ -209,6 +212,11 @@ def _from_tensors(units: UnitTable, moments: SubspaceMoments, Z: Array, y: Array
     return net.replace(v=rest.v, c=rest.c)
 
 
+def _misfit(net: Network, X: Array, y: Array) -> float:
+    """Root mean square error over the standard deviation of y."""
+    return float(np.sqrt(np.mean((net(X) - y) ** 2))) / (float(np.std(y)) or 1.0)
+
+
 def _report(
     net: Network,
     units: UnitTable,
@@ -223,16 +231,16 @@ def _report(
 ) -> Recovery:
     rows = held if held.n else used
     deviation = float(np.std(rows.y)) or 1.0
-    residual = float(np.sqrt(np.mean((net(rows.X) - rows.y) ** 2))) / deviation
+    residual = _misfit(net, rows.X, rows.y)
     polynomial = float(np.sqrt(moments.residual)) / deviation
     missing = width - units.m
     # as good as the polynomial of degree 2ℓ+2 is as good as these moments can judge, also for noisy labels
-    fits = residual <= max(_GOOD_FIT, 1.1 * polynomial)
+    fits = residual <= max(_CLOSE_FIT if missing else _GOOD_FIT, 1.1 * polynomial)
     if units.m == 0:
         status, message = Status.UNDERDETERMINED, _no_unit(units, eta, order, used.n)
     elif fits:
         status, message = Status.ESTIMATE, f"{units.m} of {width} units found"
-        message += f", {missing} absorbed by the affine part." if missing else "."
+        message += f"; {missing} left no trace and went into the affine part." if missing else "."
     else:
         status = Status.NOT_RECOVERED
         message = (
@@ -242,10 +250,8 @@ def _report(
             "order, or "
             "method='auto'."
         )
-    absorbed = tuple(
-        "a unit left no trace above the sampling error (large |b| or small |a|): what it adds is affine"
-        for _ in range(missing)
-    )
+    rest = f"its affine part is in v and c, the rest in the residual ({residual:.1%})"
+    absorbed = (f"a unit not seen above the sampling error: {rest}",) * missing
     every = tuple(range(net.m))
     signed = tuple(np.flatnonzero(units.margin > _SURE).tolist()) if sure and units.margin is not None else ()
     return Recovery(
@@ -275,8 +281,10 @@ def _no_unit(units: UnitTable, eta: Thresholds, order: int, n: int) -> str:
     more = max(min(ratios), 1.0) ** 2
     return (
         f"No unit stands out of the sampling error of T_{2 * order + 1} and T_{2 * order + 2} with {n} "
-        "samples; about "
-        f"{2.0 * more * n:.1g} would be needed with this estimator. The network returned is the affine fit."
+        "samples; at "
+        f"least about {2.0 * more * n:.1g} would be needed with this estimator. The network returned is the "
+        "affine "
+        "fit."
     )
 
 

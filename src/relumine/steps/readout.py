@@ -41,7 +41,7 @@ def fit_readout(
         The units, up to sign; m = 0 is allowed and leaves the affine fit.
     radius, truncation : float, optional
         R and τ; by default √(8m) + m(1+B) and 20 m(8m+d) B √log(m d B/ε) (Lemma D.12), with B the largest of
-        |a|, |b|, the standard deviation of y, and 1.
+        |a|, |b|, the root mean square ‖y‖ of y, and 1; 2‖y‖ is added to R for affine parts that units share.
     accuracy : float
         ε.
 
@@ -60,9 +60,11 @@ def fit_readout(
     (array([[1., 0.]]), 3)
     """
     m, d = W.shape
-    B = max(1.0, float(np.std(y)), float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
+    size = float(np.sqrt(np.mean(y * y)))
+    B = max(1.0, size, float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
     units = max(m, 1)
-    R = float(np.sqrt(8.0 * m) + units * (1.0 + B)) if radius is None else radius
+    # 2‖y‖ bounds the affine part of standard inputs also where more units hide in it than were found
+    R = float(np.sqrt(8.0 * m)) + units * (1.0 + B) + 2.0 * size if radius is None else radius
     logarithm = np.log(max(units * d * B / accuracy, np.e))
     tau = 20.0 * units * (8.0 * m + d) * B * float(np.sqrt(logarithm)) if truncation is None else truncation
     gram, cross = np.zeros((2 * m + d + 1, 2 * m + d + 1)), np.zeros(2 * m + d + 1)

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from relumine.data.moments import Estimator, estimate_tensors
 from relumine.results import InvalidInput
+from relumine.tensors.hermite import feature_count
 from relumine.tensors.symmetric import SymmetricTensor
 
 Array = NDArray[np.float64]
+
+_MANY = 1000  # features
 
 __all__ = ["SubspaceMoments", "estimate_in_subspace", "weight_subspace"]
 
@@ -68,7 +71,9 @@ def estimate_in_subspace(
     if width is None or width >= d:
         full = estimate_tensors(X, y, order, estimator)
         return SubspaceMoments(np.eye(d), full.tensors, full.errors, full.residual)
-    quadratic = estimate_tensors(X, y, 2, "regressed" if estimator == "regressed" else "debiased")
+    # all quadratic coefficients at once where that is cheap; else the linear part first, then averages
+    cheap = estimator == "regressed" and feature_count(d, 2) <= min(_MANY, len(X) // 4)
+    quadratic = estimate_tensors(X, y, 2, "regressed" if cheap else "debiased")
     constant, slope = quadratic.tensors[0].entries[0], quadratic.tensors[1].entries
     V, _ = weight_subspace(quadratic.tensors[2], width)
     inside = estimate_tensors(X @ V.T, y - X @ slope - constant, order, estimator)

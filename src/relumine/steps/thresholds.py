@@ -21,6 +21,7 @@ Pair = tuple[float, float]
 __all__ = ["Thresholds", "distinct_directions"]
 
 _SAFETY = 1.15  # Gaussian noise stays below 1.15 times the formula in 99 of 100 draws (d = 3 … 10)
+_SPREAD = 8.0  # how much more than its noise an ill-conditioned eigenproblem may move a direction
 _FAR = 0.5  # directions further apart than this are never taken for one
 
 
@@ -87,25 +88,28 @@ class Thresholds:
 
 
 def distinct_directions(found: tuple[RankOneTerms, RankOneTerms], eta: Thresholds, width: int) -> Array:
-    """Step 4: drop weak terms and duplicates (also up to sign) from the two decompositions; at most ``width``
-    rows.
+    """Step 4: drop weak terms and duplicates (also up to sign); at most ``width`` rows remain.
 
     The strongest terms, relative to their tensor's noise, come first, so of two duplicates the better one
-    stays.
+    stays. With η₃ given, any two directions closer than it are one. Without, a term can only repeat one of
+    the *other* tensor, each at most once, and within a multiple of what their noise can move them.
     """
     vectors = np.concatenate([t.vectors for t in found])
-    noise = np.concatenate([np.full(len(t.weights), level) for t, level in zip(found, eta.eta2)])
+    origin = np.repeat([0, 1], [len(t.weights) for t in found])
+    noise = np.asarray(eta.eta2)[origin]
     weights = np.abs(np.concatenate([t.weights for t in found]))
     doubt = noise / np.maximum(weights, np.finfo(float).tiny)  # about the error of the direction
     kept: list[int] = []
-    for i in np.argsort(doubt, kind="stable"):
+    single: list[int] = []  # kept terms that have not met their copy from the other tensor
+    for i in np.argsort(doubt, kind="stable").tolist():
         if weights[i] <= noise[i] or len(kept) == width:
             continue
-        others = vectors[kept]
-        apart = np.minimum(
-            np.linalg.norm(others - vectors[i], axis=1), np.linalg.norm(others + vectors[i], axis=1)
-        )
-        limit = eta.eta3 if eta.eta3 is not None else np.minimum(_FAR, 2.0 * (doubt[kept] + doubt[i]))
+        rivals = kept if eta.eta3 is not None else [j for j in single if origin[j] != origin[i]]
+        apart = np.minimum(*(np.linalg.norm(vectors[rivals] - s * vectors[i], axis=1) for s in (1.0, -1.0)))
+        limit = eta.eta3 if eta.eta3 is not None else np.minimum(_FAR, _SPREAD * (doubt[rivals] + doubt[i]))
         if (apart > limit).all():
-            kept.append(int(i))
+            kept.append(i)
+            single.append(i)
+        elif eta.eta3 is None:
+            single.remove(rivals[int(apart.argmin())])
     return np.asarray(vectors[kept])
