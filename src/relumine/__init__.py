@@ -1,6 +1,7 @@
 """Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs."""
 
 from relumine import metrics, planted
+from relumine.methods.recover import recover
 from relumine.network import Network
 from relumine.results import (
     Certificate,
@@ -28,4 +29,5 @@ __all__ = [
     "__version__",
     "metrics",
     "planted",
+    "recover",
 ]

@@ -184,8 +184,8 @@ def relu_kernel(b: Array, e: Array, rho: Array) -> Array:
 
 def _orthant(b: Array, e: Array, rho: Array, s: Array) -> Array:
     """P(X > −b, Y > −e) = P(X < b, Y < e) for correlation ρ, by Owen's T; s = √(1 − ρ²) > 0."""
-    tiny = np.finfo(float).tiny
-    h, k = np.where(b == 0.0, tiny, b), np.where(e == 0.0, tiny, e)
+    tiny = 1e-150  # stands in for a zero threshold: Owen's T is continuous there, and the ratios stay finite
+    h, k = np.where(np.abs(b) < tiny, tiny, b), np.where(np.abs(e) < tiny, tiny, e)
     ah, ak = (k / h - rho) / s, (h / k - rho) / s
     jump = np.where(h * k > 0.0, 0.0, 0.5)
     jump = np.where((b == 0.0) & (e == 0.0), 0.0, np.where((b == 0.0) | (e == 0.0), np.where(h + k >= 0.0, 0.0, 0.5), jump))

@@ -147,7 +147,7 @@ class Network:
         for _ in range(k):
             power = (power[:, :, None] * U[:, None, :]).reshape(self.m, -1)
         tensor = (self.a * self.activation.hermite(k, self.b, norms)) @ power
-        tensor = tensor.reshape(*self.a.shape[:-1], *(self.d,) * k)
+        tensor = np.reshape(tensor, self.a.shape[:-1] + (self.d,) * k)
         return np.asarray(tensor + (self.c if k == 0 else self.v if k == 1 else 0.0))
 
     # -- rewritings that keep the function --------------------------------------------------------------------

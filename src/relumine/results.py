@@ -69,6 +69,7 @@ class Status(Enum):
     ESTIMATE = "estimate"
     NOT_RECOVERED = "not recovered"
     UNDERDETERMINED = "under-determined"
+    AMBIGUOUS = "ambiguous"
     INTERRUPTED = "interrupted"
 
     @property
@@ -111,6 +112,11 @@ _TEXT: dict[Status, tuple[str, str]] = {
         "Too few samples for this width",
         "Collect more samples (about 5 per parameter, width·(d+1) parameters) or ask for a smaller width. "
         "Many different networks explain these data, so none is returned as the answer.",
+    ),
+    Status.AMBIGUOUS: (
+        "The data fit, but they cannot single out this network",
+        "Other networks may explain the same data. Sample inputs that vary continuously and reach both sides of "
+        "every unit's kink.",
     ),
     Status.INTERRUPTED: (
         "Stopped before the end",

@@ -109,8 +109,8 @@ def _structure(
 
     Wrong models leave functions of x outside the span of J. The score of each sum over k of 1, z_k,
     max(z_k, 0) and 1/(1 + z_k²) (a shift, a slope, a scale, a bump) is normal if r is noise. The d scores of
-    max(z_k, 0) see errors that differ between coordinates; the sum of their squares has mean d, and a variance
-    that grows when d scores share n − d degrees of freedom.
+    max(z_k, 0) see errors that differ between coordinates; the sum of their squares has mean d, and a
+    variance that grows when d scores share n − d degrees of freedom.
     """
     d, freedom = problem.d, problem.n - problem.d
     together = _scores(problem, w, residual, remaining, inverse, centred, _sums)

@@ -1,0 +1,159 @@
+"""What the residual says: is it noise, how well is each parameter known, how well conditioned is the fit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from relumine.data.whiten import Whitening
+from relumine.fit.rows import Rows
+from relumine.fit.sign_free import Shape
+from relumine.network import Network
+from relumine.results import StandardErrors
+
+Array = NDArray[np.float64]
+
+__all__ = ["Inference", "infer", "parameter_count", "structure_score"]
+
+
+def parameter_count(net: Network, *, affine: bool) -> int:
+    """Free parameters: d+q per homogeneous unit (its scale is not free), one more otherwise, (d+1)q affine ones."""
+    q = net.q or 1
+    per_unit = net.d + q + (0 if net.activation.homogeneity is not None else 1)
+    return net.m * per_unit + (net.d + 1) * q * affine
+
+
+def structure_score(rows: Rows, shape: Shape, R: Array, rng: np.random.Generator, probes: int = 256) -> float:
+    """Largest |t| of the residual R (n, q) against random hidden units: about 3 for noise, above 5 is structure.
+
+    Each probe e(u·x̃) is freed of its affine part; t = ⟨probe, r⟩/(‖probe‖ rms(r)). The residual is orthogonal to the
+    fitted units, which only makes t smaller: the test errs on the side of calling a residual noise-like.
+    """
+    D = rows.X.shape[1]
+    U = rng.normal(size=(probes, D))
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    dot, square, C = np.zeros((probes, R.shape[1])), np.zeros(probes), np.zeros((D, probes))
+    for s in rows.chunks(probes):
+        F = shape.value(rows.X[s] @ U.T)
+        weighted = rows.weigh(F, s)
+        dot += weighted.T @ R[s]
+        square += np.einsum("ij,ij->j", weighted, F)
+        C += rows.X[s].T @ weighted
+    C /= rows.total
+    square -= rows.total * (C * C).sum(axis=0)
+    # R is orthogonal to x̃ where the model has an affine part; otherwise take that share out
+    dot -= C.T @ (rows.X.T @ rows.weigh(R))
+    spread = np.sqrt(np.einsum("ij,ij->j", rows.weigh(R), R) / rows.total)
+    return float(np.abs(dot / np.sqrt(np.maximum(square, 1e-300))[:, None] / np.maximum(spread, 1e-300)).max())
+
+
+class Inference(NamedTuple):
+    """``noise`` (q,): residual standard deviations; ``condition``: of the scaled Fisher matrix; ``errors``: in the
+    coordinates of the user, or None where the matrix is singular.
+    """
+
+    noise: Array
+    condition: float
+    errors: StandardErrors | None
+
+
+def infer(rows: Rows, net: Network, white: Whitening, units: Array, *, affine: bool) -> Inference:
+    """Standard errors σ²(JᵀJ)⁻¹ of every parameter, carried from white coordinates to the user's.
+
+    ``net``: the fitted network in white coordinates with (q, m) output weights, outputs divided by ``units`` (q,).
+    ``rows``: the samples with Y the *residual*. Each unit's scale is fixed by adding its gauge direction to the Fisher
+    matrix; the answer is for unit rows w in the user's coordinates.
+    """
+    m, d, q = net.m, net.d, net.a.shape[0]
+    D, size = d + 1, d + 1 + q
+    P = m * size + affine * D * q
+    fisher, meat = np.zeros((P, P)), np.zeros((P, P))
+    freedom = max(rows.n - parameter_count(net, affine=affine) / q, 1.0)
+    spread2 = np.einsum("ij,ij->j", rows.weigh(rows.Y), rows.Y) / freedom
+    for o in range(q):
+        H = np.zeros((P, P))
+        for s in rows.chunks(P):
+            J = _jacobian(rows.X[s], net, o, affine)
+            H += rows.weigh(J, s).T @ J
+        fisher += H
+        meat += spread2[o] * H
+    if net.activation.homogeneity is not None:
+        fisher += _gauge(net, P, np.trace(fisher) / max(P, 1))
+    root = np.sqrt(np.maximum(np.diag(fisher), np.finfo(float).tiny))
+    scaled = fisher / np.outer(root, root)
+    eigenvalues = np.linalg.eigvalsh(scaled)
+    condition = float(eigenvalues[-1] / eigenvalues[0]) if eigenvalues[0] > 0.0 else float("inf")
+    noise = np.sqrt(spread2) * units
+    try:
+        factor = cho_factor(scaled)
+    except LinAlgError:
+        return Inference(noise, float("inf"), None)
+    T = _to_user(net, white, units, affine) / root
+    half = cho_solve(factor, T.T)  # Fisher⁻¹Tᵀ in scaled coordinates
+    variance = np.einsum("pi,pi->i", half, (meat / np.outer(root, root)) @ half)
+    return Inference(noise, condition, _unpack(np.sqrt(np.maximum(variance, 0.0)), m, d, q, affine))
+
+
+def _jacobian(X: Array, net: Network, o: int, affine: bool) -> Array:
+    """∂f_o/∂(w_i, b_i, a_·i, v, c) at the rows of x̃: (n, P)."""
+    n, (m, d), q = X.shape[0], net.W.shape, net.a.shape[0]
+    D, size = d + 1, d + 1 + q
+    Z = X[:, :-1] @ net.W.T + net.b
+    J = np.zeros((n, m * size + affine * D * q))
+    units = J[:, : m * size].reshape(n, m, size)
+    units[:, :, :D] = (net.activation.derivative(Z) * net.a[o])[:, :, None] * X[:, None, :]
+    units[:, :, D + o] = net.activation(Z)
+    if affine:
+        J[:, m * size + o * D : m * size + (o + 1) * D] = X
+    return J
+
+
+def _gauge(net: Network, P: int, scale: float) -> Array:
+    """Σ_i g_i g_iᵀ with g_i the change that scales (w_i, b_i) up and a_i down, which no data can see."""
+    (m, d), q = net.W.shape, net.a.shape[0]
+    degree = net.activation.homogeneity or 0
+    size, total = d + 1 + q, np.zeros((P, P))
+    for i in range(m):
+        g = np.concatenate([net.W[i], net.b[i : i + 1], -degree * net.a[:, i]])
+        block = slice(i * size, (i + 1) * size)
+        total[block, block] = scale * np.outer(g, g) / (g @ g)
+    return total
+
+
+def _to_user(net: Network, white: Whitening, units: Array, affine: bool) -> Array:
+    """Jacobian (P, P) of the user's parameters with respect to the white ones (delta method)."""
+    (m, d), q = net.W.shape, net.a.shape[0]
+    D, size = d + 1, d + 1 + q
+    P = m * size + affine * D * q
+    unwhiten = np.linalg.inv(white.L).T  # w_x = L⁻ᵀ w_z, b_x = b_z − mean·w_x
+    linear = np.block([[unwhiten, np.zeros((d, 1))], [-white.mean @ unwhiten, np.ones((1, 1))]])
+    T = np.zeros((P, P))
+    degree = net.activation.homogeneity
+    for i in range(m):
+        s = i * size
+        T[s : s + D, s : s + D] = linear
+        T[s + D : s + size, s + D : s + size] = np.diag(units)
+        if degree is not None:
+            w, b = unwhiten @ net.W[i], net.b[i] - white.mean @ (unwhiten @ net.W[i])
+            r, a = float(np.linalg.norm(w)), net.a[:, i] * units
+            N = np.eye(size)
+            N[:d, :d] = (np.eye(d) - np.outer(w, w) / r**2) / r
+            N[d, :d], N[d, d] = -b * w / r**3, 1.0 / r
+            N[D:, :d] = np.outer(a, w) * degree * r ** (degree - 2)
+            N[D:, D:] *= r**degree
+            T[s : s + size, s : s + size] = N @ T[s : s + size, s : s + size]
+    for o in range(q * affine):
+        s = m * size + o * D
+        T[s : s + D, s : s + D] = units[o] * linear
+    return T
+
+
+def _unpack(errors: Array, m: int, d: int, q: int, affine: bool) -> StandardErrors:
+    D, size = d + 1, d + 1 + q
+    table = errors[: m * size].reshape(m, size)
+    rest = errors[m * size :].reshape(q, D) if affine else np.zeros((q, D))
+    W, b, a = table[:, :d].copy(), table[:, d].copy(), table[:, D:].T.copy()
+    return StandardErrors(W, b, a, rest[:, :d].copy(), rest[:, d].copy())

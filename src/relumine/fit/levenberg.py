@@ -1,0 +1,114 @@
+"""Levenberg–Marquardt in the directions, the linear parameters projected out at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.fit.projection import Linearisation, Projection, project
+from relumine.fit.rows import Rows
+from relumine.fit.sign_free import Shape
+from relumine.fit.solvers import Solver, choose
+
+Array = NDArray[np.float64]
+
+__all__ = ["Fit", "Schedule", "minimise"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When to stop and how to damp.
+
+    ``damping``: initial λ; small values take bold steps, which find the way out of poor regions more often than
+    careful ones. ``floor``: share of the mean unit's scale added to every unit's, so that units with a ≈ 0 do not
+    fly off. ``plateau``: give up after so many steps without a gain of 1 % — the loss often falls slowly for thirty
+    steps and then collapses. ``tol``: relative loss that counts as reached.
+    """
+
+    steps: int = 200
+    damping: float = 1e-3
+    floor: float = 1e-2
+    ridge: float = 1e-10
+    plateau: int = 40
+    gain: float = 1e-2
+    tol: float = 1e-10
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Where the minimisation ended: the projection there, the relative loss after each step, and why it stopped."""
+
+    at: Projection
+    history: tuple[float, ...]
+    reason: str
+    products: int = 0
+    settings: Schedule = field(default_factory=Schedule)
+
+    @property
+    def loss(self) -> float:
+        """Loss over that of the model without hidden units."""
+        return self.history[-1]
+
+
+def minimise(
+    rows: Rows,
+    shape: Shape,
+    U: Array,
+    schedule: Schedule | None = None,
+    *,
+    solver: Callable[[Linearisation], Solver] = choose,
+    progress: Callable[[int, float], None] | None = None,
+) -> Fit:
+    """Minimise the loss over the directions, starting from U (m, d+1)."""
+    schedule = schedule or Schedule()
+    norm2 = max(rows.norm2, np.finfo(float).tiny)
+    at = project(rows, shape, _normalised(U, shape), schedule.ridge)
+    lam, growth, history, products = schedule.damping, 2.0, [at.loss / norm2], 0
+    reason = "step limit"
+    for iteration in range(schedule.steps):
+        if history[-1] <= schedule.tol:
+            reason = "reached the tolerance"
+            break
+        if not at.U.size:
+            reason = "no units"
+            break
+        lin = Linearisation(rows, shape, at)
+        solve = solver(lin)
+        scale = lin.scale + schedule.floor * lin.scale.mean() + np.finfo(float).tiny
+        for _ in range(16):  # raise the damping until the loss falls
+            solution = solve(lam * scale)
+            trial = None
+            if solution is not None and np.isfinite(solution.step).all():
+                products += solution.products
+                trial = project(rows, shape, _normalised(at.U + solution.step, shape), schedule.ridge)
+            if solution is not None and trial is not None and trial.loss < at.loss:
+                gain = (at.loss - trial.loss) / max(solution.predicted * rows.total, np.finfo(float).tiny)
+                lam = max(lam * max(0.2, 1.0 - (2.0 * min(gain, 1.0) - 1.0) ** 3), 1e-14)
+                growth = 2.0
+                break
+            lam, growth = lam * growth, growth * 2.0
+        else:
+            reason = "no further decrease"
+            break
+        at = trial
+        history.append(at.loss / norm2)
+        if progress is not None:
+            progress(iteration + 1, history[-1])
+        if (
+            len(history) > schedule.plateau
+            and history[-1] > (1.0 - schedule.gain) * history[-1 - schedule.plateau]
+        ):
+            reason = "plateau"
+            break
+    return Fit(at, tuple(history), reason, products, schedule)
+
+
+def _normalised(U: Array, shape: Shape) -> Array:
+    """Rows of length 1 where the scale does not matter."""
+    if not shape.homogeneous:
+        return U
+    norms = np.linalg.norm(U, axis=1, keepdims=True)
+    return np.asarray(U / np.where(norms > 0.0, norms, 1.0))

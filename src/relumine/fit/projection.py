@@ -1,0 +1,198 @@
+"""Variable projection: the linear parameters are always at their best, and the step concerns the directions.
+
+The model is Σ_i A_i e(u_i·x̃) + τᵀx̃ with u_i = (w_i, b_i), A (m, q), τ (d+1, q). For given U the best (A, τ) solve
+a linear least squares problem; :func:`project` solves it, :class:`Linearisation` gives what a Gauss–Newton step in U
+needs. Everything is a sum over rows, taken in chunks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from relumine.fit.rows import Rows
+from relumine.fit.sign_free import Shape
+
+Array = NDArray[np.float64]
+
+__all__ = ["Linearisation", "Projection", "Unknowns", "project"]
+
+_CACHE_NUMBERS = 1 << 23  # keep Z = X̃Uᵀ between passes up to this size (64 MB), recompute it beyond
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The best linear parameters for given directions.
+
+    ``U`` (m, d+1); ``A`` (m, q); ``C`` (d+1, m): affine part of every feature; ``G`` (m, m): Gram matrix of the
+    features without their affine part, over Σω, with the ridge; ``R`` (n, q): residual; ``loss`` = Σω‖R‖² plus the
+    ridge's share, ``ridge``·‖A‖².
+    """
+
+    U: Array
+    A: Array
+    C: Array
+    G: Array
+    R: Array
+    loss: float
+    Z: Array | None = None
+
+    @property
+    def tau(self) -> Array:
+        """Affine coefficients that go with A: what the features bring is taken out."""
+        return -self.C @ self.A
+
+    def drop_costs(self) -> Array:
+        """By how much (over Σω) the loss grows when unit i is left out and the others readjust: ‖A_i‖²/(G⁻¹)_ii."""
+        inverse = np.diag(np.linalg.pinv(self.G, hermitian=True))
+        return np.asarray((self.A**2).sum(axis=1) / np.maximum(inverse, np.finfo(float).tiny))
+
+
+def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projection:
+    """Solve for (A, τ) at the directions U; ``ridge`` is relative to the mean diagonal of the Gram matrix."""
+    m, D, q = U.shape[0], rows.X.shape[1], rows.Y.shape[1]
+    keep = rows.n * m <= _CACHE_NUMBERS
+    Z = np.empty((rows.n, m)) if keep else None
+    G, C, h = np.zeros((m, m)), np.zeros((D, m)), np.zeros((m, q))
+    for s in rows.chunks(m):
+        Zs = np.matmul(rows.X[s], U.T, out=None if Z is None else Z[s])
+        F = shape.value(Zs)
+        weighted = rows.weigh(F, s)
+        G += weighted.T @ F
+        h += weighted.T @ rows.Y[s]
+        if rows.affine:
+            C += rows.X[s].T @ weighted
+    G, C, h = G / rows.total, C / rows.total, h / rows.total
+    if rows.affine:
+        G -= C.T @ C
+    penalty = ridge * float(np.trace(G)) / max(m, 1)
+    G[np.diag_indices(m)] += penalty
+    A = _solve(G, h)
+    R, loss = np.empty_like(rows.Y), 0.0
+    affine = C @ A
+    for s in rows.chunks(m):
+        F = shape.value(rows.X[s] @ U.T if Z is None else Z[s])
+        R[s] = rows.Y[s] - F @ A
+        if rows.affine:
+            R[s] += rows.X[s] @ affine
+        loss += float(np.einsum("ij,ij->", rows.weigh(R[s], s), R[s]))
+    loss += penalty * rows.total * float((A * A).sum())
+    return Projection(U, A, C, G, R, loss, Z)
+
+
+def _solve(G: Array, h: Array) -> Array:
+    """G⁻¹h for a symmetric positive semidefinite G, by Cholesky, or by pseudo-inverse where G is singular."""
+    if not G.size:
+        return np.zeros_like(h)
+    try:
+        return np.asarray(cho_solve(cho_factor(G), h))
+    except LinAlgError:
+        return np.asarray(np.linalg.pinv(G, rcond=1e-13, hermitian=True) @ h)
+
+
+@dataclass(frozen=True)
+class Unknowns:
+    """A change of all parameters: directions ``U`` (m, d+1), output weights ``A`` (m, q), affine part ``tau`` (d+1, q)."""
+
+    U: Array
+    A: Array
+    tau: Array
+
+    def dot(self, other: Unknowns) -> float:
+        """Inner product."""
+        return float(np.vdot(self.U, other.U) + np.vdot(self.A, other.A) + np.vdot(self.tau, other.tau))
+
+    def plus(self, t: float, other: Unknowns) -> Unknowns:
+        """self + t·other."""
+        return Unknowns(self.U + t * other.U, self.A + t * other.A, self.tau + t * other.tau)
+
+
+class Linearisation:
+    """The model linearised at a projection: E = Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e⊥(z_i) + δτᵀx̃.
+
+    e⊥ is the feature without its affine part, so δA and δτ do not interact.
+    """
+
+    def __init__(self, rows: Rows, shape: Shape, at: Projection) -> None:
+        self.rows, self.shape, self.at = rows, shape, at
+
+    def _hidden(self, s: slice) -> Array:
+        return self.rows.X[s] @ self.at.U.T if self.at.Z is None else self.at.Z[s]
+
+    @cached_property
+    def scale(self) -> Array:
+        """Mean diagonal of each unit's block of the Gauss–Newton matrix, (m,): ‖A_i‖² E[e'(z_i)²]."""
+        return np.asarray((self.at.A**2).sum(axis=1) * np.diag(self.slopes[0]))
+
+    @cached_property
+    def slopes(self) -> tuple[Array, Array]:
+        """E[e'(z_i)e'(z_j)] (m, m) and E[e'(z_i)] (m,)."""
+        m = self.at.U.shape[0]
+        second, first = np.zeros((m, m)), np.zeros(m)
+        for s in self.rows.chunks(m):
+            D = self.shape.derivative(self._hidden(s))
+            weighted = self.rows.weigh(D, s)
+            second += weighted.T @ D
+            first += weighted.sum(axis=0)
+        return second / self.rows.total, first / self.rows.total
+
+    @cached_property
+    def gradient(self) -> Array:
+        """Half the descent direction of the loss in U, over Σω: (m, d+1). In A and τ it is zero by projection."""
+        g = np.zeros_like(self.at.U)
+        for s in self.rows.chunks(self.at.U.shape[0]):
+            D = self.shape.derivative(self._hidden(s))
+            D *= self.rows.weigh(self.at.R[s], s) @ self.at.A.T
+            g += D.T @ self.rows.X[s]
+        return g / self.rows.total
+
+    def product(self, x: Unknowns) -> Unknowns:
+        """JᵀJx/Σω in one pass over the rows."""
+        at, X, affine = self.at, self.rows.X, self.rows.affine
+        U, A, E_sum = np.zeros_like(at.U), np.zeros_like(at.A), np.zeros_like(x.tau)
+        tau = x.tau - at.C @ x.A if affine else None
+        for s in self.rows.chunks(at.U.shape[0]):
+            Z = self._hidden(s)
+            D, F = self.shape.derivative(Z), self.shape.value(Z)
+            T = X[s] @ x.U.T
+            T *= D
+            E = T @ at.A + F @ x.A
+            if tau is not None:
+                E += X[s] @ tau
+            E = self.rows.weigh(E, s)
+            if affine:
+                E_sum += X[s].T @ E
+            A += F.T @ E
+            np.multiply(D, E @ at.A.T, out=D)
+            U += D.T @ X[s]
+        if affine:
+            A -= at.C.T @ E_sum
+        return Unknowns(U / self.rows.total, A / self.rows.total, E_sum / self.rows.total)
+
+    def normal_matrix(self) -> Array:
+        """The Gauss–Newton matrix in U with A and τ eliminated (Kaufman's approximation), (m(d+1), m(d+1)), over Σω.
+
+        Block (i, j) is (A_i·A_j) times that of the columns e'(z_i)x̃ projected off the features and x̃.
+        """
+        m, D = self.at.U.shape
+        H, N, M = np.zeros((m * D, m * D)), np.zeros((m * D, m)), np.zeros((m * D, D))
+        for s in self.rows.chunks(m * D):
+            Z, X = self._hidden(s), self.rows.X[s]
+            slope, F = self.shape.derivative(Z), self.shape.value(Z)
+            J = (slope[:, :, None] * X[:, None, :]).reshape(-1, m * D)
+            weighted = self.rows.weigh(J, s)
+            H += weighted.T @ J
+            N += weighted.T @ F
+            if self.rows.affine:
+                M += weighted.T @ X
+        H, N, M = H / self.rows.total, N / self.rows.total, M / self.rows.total
+        if self.rows.affine:
+            N -= M @ self.at.C
+            H -= M @ M.T
+        H -= N @ _solve(self.at.G, N.T)
+        H = H.reshape(m, D, m, D) * (self.at.A @ self.at.A.T)[:, None, :, None]
+        return np.asarray(H.reshape(m * D, m * D))

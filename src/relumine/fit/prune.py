@@ -1,0 +1,69 @@
+"""From an over-parameterised fit to a small one: leave out the unit that matters least, readjust, repeat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from relumine.fit.levenberg import Fit, Schedule, minimise
+from relumine.fit.projection import project
+from relumine.fit.rows import Rows
+from relumine.fit.sign_free import Shape
+
+__all__ = ["POLISH", "SEARCH", "path", "polish", "prune"]
+
+SEARCH = Schedule(tol=1e-8)
+"""Over-parameterised: a little ridge, since equal units make the linear problem singular."""
+
+POLISH = Schedule(steps=150, damping=1e-6, ridge=0.0, plateau=8, gain=1e-9, tol=1e-30)
+"""At the final width: no regularisation, down to rounding error."""
+
+_READJUST = Schedule(steps=12, damping=1e-4, ridge=1e-10, plateau=6, tol=1e-8)
+
+
+def prune(rows: Rows, shape: Shape, fit: Fit, width: int) -> Fit:
+    """Drop units, least costly first, until ``width`` are left; the others readjust where the loss noticed.
+
+    Merged units need no special care: of two equal units either can go at no cost.
+    """
+    while fit.at.U.shape[0] > width:
+        least = int(np.argmin(fit.at.drop_costs()))
+        before = fit.at.loss
+        at = project(rows, shape, np.delete(fit.at.U, least, axis=0), SEARCH.ridge)
+        fit = replace(fit, at=at, history=(*fit.history, at.loss / max(rows.norm2, np.finfo(float).tiny)))
+        if at.loss > 1.5 * before and fit.loss > _READJUST.tol:
+            fit = minimise(rows, shape, at.U, _READJUST)
+    return fit
+
+
+def polish(rows: Rows, shape: Shape, fit: Fit) -> Fit:
+    """To the bottom of the basin, without regularisation."""
+    return minimise(rows, shape, fit.at.U, POLISH)
+
+
+def path(rows: Rows, shape: Shape, fit: Fit, exact: float) -> dict[int, Fit]:
+    """Polished fits for decreasing widths.
+
+    From a collapsed fit (loss at the tolerance of the search) the path first drops what costs nothing, then polishes
+    downwards until a fit that was exact (relative loss ≤ ``exact``) stops being so. From any other fit it goes down
+    to width 0.
+    """
+    wider = [fit]
+    while fit.loss <= 10.0 * SEARCH.tol and fit.at.U.shape[0]:
+        fit = prune(rows, shape, fit, fit.at.U.shape[0] - 1)
+        wider.append(fit)
+    start = wider[-2] if len(wider) > 1 and fit.loss > 10.0 * SEARCH.tol else wider[-1]
+    fits: dict[int, Fit] = {}
+    # a unit too weak for the search's tolerance may have gone too far: go back up until the polish is exact
+    for candidate in [w for w in wider[::-1] if w.at.U.shape[0] >= start.at.U.shape[0]][:4]:
+        fits[candidate.at.U.shape[0]] = polished = polish(rows, shape, candidate)
+        if polished.loss <= exact or len(wider) == 1:
+            break
+    fit = fits[min(fits)] if min(f.loss for f in fits.values()) > exact else polished
+    for width in range(fit.at.U.shape[0] - 1, -1, -1):
+        was_exact = fit.loss <= exact
+        fits[width] = fit = polish(rows, shape, prune(rows, shape, fit, width))
+        if was_exact and fit.loss > exact:
+            break
+    return fits

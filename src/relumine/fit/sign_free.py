@@ -1,0 +1,80 @@
+"""The sign-free form: a unit without its sign, and the way back to the network.
+
+Where σ(−z) = σ(z) + p z + q, the even part e(z) = σ(z) + (p z + q)/2 does not care about the sign of (w, b), and
+σ differs from it by an affine function only. The fit uses e; the affine part of the model takes the rest.
+For ReLU, e(z) = |z|/2. Other activations are used as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.activations import Activation
+from relumine.network import Network
+
+Array = NDArray[np.float64]
+
+__all__ = ["Shape", "shape_of"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The function e that the fit places along each direction, with its derivative.
+
+    ``half`` = (p/2, q/2): e(z) = σ(z) + half·(z, 1). ``absolute``: κ if e(z) = κ|z|, else None.
+    """
+
+    activation: Activation
+    half: tuple[float, float]
+    absolute: float | None
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether the scale of (w, b) can be moved into a."""
+        return self.activation.homogeneity is not None and self.half[1] == 0.0
+
+    def value(self, Z: Array) -> Array:
+        """e(Z), elementwise."""
+        if self.absolute is not None:
+            F = np.abs(Z)
+            F *= self.absolute
+            return F
+        F = self.activation(Z)
+        slope, constant = self.half
+        return F + (slope * Z + constant) if slope or constant else F
+
+    def derivative(self, Z: Array) -> Array:
+        """e'(Z), elementwise."""
+        if self.absolute is not None:
+            return np.copysign(self.absolute, Z)
+        D = self.activation.derivative(Z)
+        return D + self.half[0] if self.half[0] else D
+
+    def network(self, U: Array, A: Array, tau: Array) -> Network:
+        """Σ_i A_i e(u_i·x̃) + τᵀx̃ as a network; U (m, d+1), A (m, q), τ (d+1, q), x̃ = (x, 1)."""
+        slope, constant = self.half
+        v = tau[:-1].T + slope * A.T @ U[:, :-1]
+        c = tau[-1] + A.T @ (slope * U[:, -1] + constant)
+        return Network(U[:, :-1], U[:, -1], A.T, self.activation, v, c)
+
+
+def shape_of(activation: Activation, *, sign_free: bool = True) -> Shape:
+    """The sign-free form of σ where there is one, σ itself otherwise.
+
+    Examples
+    --------
+    >>> from relumine.activations import RELU
+    >>> shape_of(RELU).value(np.array([-3.0, 1.0]))
+    array([1.5, 0.5])
+    """
+    reflection = activation.reflection
+    if not sign_free or reflection is None or reflection.scale != 1.0:
+        return Shape(activation, (0.0, 0.0), None)
+    half = (reflection.slope / 2.0, reflection.constant / 2.0)
+    form = Shape(activation, half, None)
+    if activation.homogeneity == 1:  # even and homogeneous of degree 1: a multiple of |z|
+        return Shape(activation, half, float(form.value(np.ones(1))[0]))
+    return form

@@ -1,0 +1,54 @@
+"""Where the search begins: directions at random, in all dimensions or inside the span that the second moment shows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.fit.rows import Rows
+
+Array = NDArray[np.float64]
+
+__all__ = ["looks_gaussian", "random_directions", "second_moment_span", "span_directions"]
+
+
+def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
+    """k vectors (w, b) uniform on the sphere of R^D, D = d+1."""
+    U = rng.normal(size=(k, D))
+    return np.asarray(U / np.linalg.norm(U, axis=1, keepdims=True))
+
+
+def second_moment_span(rows: Rows, width: int) -> Array:
+    """Orthonormal rows (width, d): top eigenvectors, by |eigenvalue|, of E[y (zzᵀ − I)], pooled over outputs.
+
+    For Gaussian z it is Σ_i a_i c_2(b_i) w_i w_iᵀ, so for width < d it shows the span of the weights (Zhong 2017).
+    The affine part of y is gone already, which removes most of the variance.
+    """
+    d = rows.X.shape[1] - 1
+    pooled = np.zeros((d, d))
+    for target in rows.weigh(rows.Y).T:
+        M = np.zeros((d, d))
+        for s in rows.chunks(d):
+            Z = rows.X[s, :-1]
+            M += (Z * target[s, None]).T @ Z
+        M /= rows.total
+        # squares add up whatever the signs of the outputs' weights
+        pooled += M @ M
+    return np.ascontiguousarray(np.linalg.eigh(pooled)[1][:, ::-1][:, :width].T)
+
+
+def span_directions(rng: np.random.Generator, k: int, span: Array) -> Array:
+    """k vectors (w, b) with w uniform in the given span (r, d)."""
+    r, d = span.shape
+    inside = random_directions(rng, k, r + 1)
+    return np.column_stack([inside[:, :-1] @ span, inside[:, -1]]).reshape(k, d + 1)
+
+
+def looks_gaussian(Z: Array, tolerance: float = 0.75) -> tuple[bool, float]:
+    """Whether the fourth moments of white inputs Z are near those of a Gaussian; and the mean excess kurtosis.
+
+    The second moment of y shows the weights only for (nearly) Gaussian inputs; uniform inputs have excess −1.2.
+    """
+    sample = Z[:: max(1, Z.shape[0] // 20000)]
+    excess = float(np.mean(sample**4) - 3.0)
+    return abs(excess) <= tolerance + 20.0 / np.sqrt(sample.size), excess

@@ -1,0 +1,122 @@
+"""The front door: `recover` checks what came in, runs the method asked for, and turns failure into words."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from relumine import activations
+from relumine.activations import Activation
+from relumine.data.sources import as_samples
+from relumine.methods.auto import recover_auto
+from relumine.methods.awasthi import recover_awasthi
+from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed
+
+__all__ = ["recover"]
+
+
+def recover(
+    X: ArrayLike,
+    y: ArrayLike,
+    width: int | None = None,
+    *,
+    method: Literal["auto", "awasthi"] = "auto",
+    activation: str | Activation = "relu",
+    sample_weight: ArrayLike | None = None,
+    rng: int | np.random.Generator | None = None,
+    starts: int = 20,
+    seconds: float | None = None,
+    affine: Literal["keep", "consolidate"] = "keep",
+    on_failure: Literal["raise", "return"] = "raise",
+    progress: ProgressCallback | None = None,
+    **options: Any,
+) -> Recovery:
+    """Recover the network behind samples (X, y): its weights, with a certificate, or the reason why not.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        Inputs, one sample a row. Any continuous distribution; about 5·width·(d+1) rows for exact data.
+    y : (n,) or (n, q) array
+        Outputs; several outputs share one hidden layer.
+    width : int, optional
+        Number of hidden units; found from the data when None.
+    method : {"auto", "awasthi"}
+        "auto": least squares in the sign-free form, exact. "awasthi": the tensor method of Awasthi et al. 2021
+        (``order=``, ``estimator=``, … are passed on), an estimate with the sampling error of the moments.
+    activation : str or Activation, default "relu"
+    sample_weight : (n,) array, optional
+        Row weights (inverse noise variances).
+    rng : int or Generator, optional
+        Seed. The same seed gives the same answer.
+    starts : int, default 20
+        Most starts before giving up (each is another random initialisation).
+    seconds : float, optional
+        Stop starting over after this time; the best so far is judged as it is.
+    affine : {"keep", "consolidate"}
+        When the affine part v·x + c cannot be removed by signs: keep it, or write it as two more ReLU units.
+    on_failure : {"raise", "return"}
+        Raise :class:`RecoveryFailed` (which carries the result) or return the result with its status.
+    progress : callable, optional
+        Called with a :class:`relumine.results.Progress` after every step.
+
+    Returns
+    -------
+    Recovery
+        ``.network``, ``.status`` (with ``.advice``), ``.certificate``, ``.standard_errors``, ``.stages``, …
+
+    Raises
+    ------
+    InvalidInput
+        Before any long work: shapes, NaN, strings, constant or dependent inputs.
+    RecoveryFailed
+        The network was not recovered and ``on_failure`` is "raise".
+
+    Examples
+    --------
+    >>> import relumine as rl
+    >>> truth = rl.planted.network(d=4, m=3, rng=0)
+    >>> X, y = rl.planted.sample(truth, n=120, rng=1)
+    >>> found = rl.recover(X, y, width=3, rng=0)
+    >>> found.status.value, rl.metrics.parameter_error(truth, found.network) < 1e-9
+    ('exact', True)
+    """
+    sigma = activations.get(activation)
+    samples = as_samples(X, y, sample_weight)
+    if width is not None and (not isinstance(width, int | np.integer) or isinstance(width, bool) or width < 0):
+        raise InvalidInput(f"width must be a whole number ≥ 0 or None (find it), got {width!r}")
+    if starts < 1:
+        raise InvalidInput(f"starts must be at least 1, got {starts}")
+    if affine not in ("keep", "consolidate") or on_failure not in ("raise", "return"):
+        raise InvalidInput("affine is 'keep' or 'consolidate'; on_failure is 'raise' or 'return'")
+    generator = np.random.default_rng(rng)
+    width = None if width is None else int(width)
+    if method == "auto":
+        if options:
+            raise InvalidInput(f"method='auto' does not know the option {next(iter(options))!r}")
+        result = recover_auto(
+            samples, width, sigma, rng=generator, starts=starts, seconds=seconds, progress=progress
+        )
+    elif method == "awasthi":
+        if width is None:
+            raise InvalidInput("method='awasthi' needs the width; method='auto' can find it")
+        if sample_weight is not None:
+            raise InvalidInput("method='awasthi' does not take sample_weight; use method='auto'")
+        if sigma != activations.RELU:
+            raise InvalidInput(f"method='awasthi' is for ReLU networks, not {sigma.name}; use method='auto'")
+        result = recover_awasthi(X, y, width, rng=generator, **options)
+    else:
+        raise InvalidInput(f"unknown method {method!r}; known: auto, awasthi")
+    if affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
+        result = _consolidated(result)
+    if on_failure == "raise" and not result.ok and result.status.value != "interrupted":
+        raise RecoveryFailed(result)
+    return result
+
+
+def _consolidated(result: Recovery) -> Recovery:
+    from dataclasses import replace
+
+    return replace(result, network=result.network.consolidate(), standard_errors=None)

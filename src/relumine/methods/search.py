@@ -1,0 +1,188 @@
+"""The search for the hidden units: over-parameterised starts, pruned to the width and polished; or the width, too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import ceil, log
+
+import numpy as np
+
+from relumine.fit.inference import structure_score
+from relumine.fit.levenberg import Fit, minimise
+from relumine.fit.projection import Array
+from relumine.fit.prune import SEARCH, path, polish, prune
+from relumine.fit.starts import looks_gaussian, random_directions, second_moment_span, span_directions
+from relumine.methods.task import Task
+from relumine.results import Progress, ProgressCallback, Stage
+
+__all__ = ["Evidence", "Search"]
+
+STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise
+_OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)  # student width over width, start by start
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """For one width: the relative loss reached and its Bayesian information criterion (smaller is better)."""
+
+    width: int
+    loss: float
+    bic: float
+
+
+@dataclass
+class Search:
+    """State of a search; ``best`` can be read at any time, also after an interruption."""
+
+    task: Task
+    rng: np.random.Generator
+    starts: int
+    deadline: float = float("inf")
+    progress: ProgressCallback | None = None
+    best: Fit | None = None
+    agreeing: int = 0
+    used: int = 0
+    stages: list[Stage] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    evidence: dict[int, Evidence] = field(default_factory=dict)
+    _span: Array | None = None
+    _looked: bool = False
+
+    # -- what a fit is worth ---------------------------------------------------------------------------------
+
+    def is_exact(self, fit: Fit) -> bool:
+        """Whether the residual is rounding error."""
+        return fit.loss <= self.task.exact
+
+    def bic(self, fit: Fit) -> float:
+        """N log(loss) + p log N, N numbers explained by p parameters."""
+        N, p = self.task.values, self.task.parameters(fit.at.U.shape[0])
+        return N * log(max(fit.loss, 1e-300)) + p * log(N)
+
+    def is_noise(self, fit: Fit) -> bool:
+        """Whether the residual looks like noise and the units explain more than they cost."""
+        if fit.at.U.shape[0] and self.bic(fit) >= self.task.parameters(0) * log(self.task.values):
+            return False
+        return structure_score(self.task.rows, self.task.shape, fit.at.R, np.random.default_rng(0)) < STRUCTURE
+
+    # -- one start -------------------------------------------------------------------------------------------
+
+    def _report(self, stage: str, units: int) -> Callable[[int, float], None]:
+        began = time.perf_counter()
+
+        def report(iteration: int, loss: float) -> None:
+            if self.progress is not None:
+                self.progress(Progress(stage, iteration, loss, units, time.perf_counter() - began))
+
+        return report
+
+    def directions(self, k: int, width: int) -> tuple[Array, str]:
+        """The next start: in the span of the second moment first (where it can show one), then anywhere."""
+        D = self.task.rows.X.shape[1]
+        if not self._looked and 0 < width < D - 1:
+            self._looked = True
+            gaussian, excess = looks_gaussian(self.task.rows.X[:, :-1])
+            if gaussian:
+                self._span = second_moment_span(self.task.rows, width)
+            else:
+                self.notes.append(
+                    f"spectral start skipped: inputs are not Gaussian (mean excess kurtosis {excess:.2g}); "
+                    "random starts do not need that"
+                )
+        if self._span is not None and self.used % 3 == 0:
+            return span_directions(self.rng, k, self._span), "spectral"
+        return random_directions(self.rng, k, D), "random"
+
+    def student(self, k: int, width: int) -> Fit:
+        """One over-parameterised start of k units."""
+        began = time.perf_counter()
+        U, kind = self.directions(k, width)
+        self.used += 1
+        name = f"start {self.used}"
+        fit = minimise(self.task.rows, self.task.shape, U, SEARCH, progress=self._report(name, k))
+        note = f"{kind}, {k} units, {len(fit.history) - 1} steps, {fit.reason}"
+        self.stages.append(Stage(name, time.perf_counter() - began, fit.loss, note))
+        return fit
+
+    def out_of_time(self) -> bool:
+        """Whether the time limit has passed."""
+        return time.perf_counter() > self.deadline
+
+    # -- a given width ---------------------------------------------------------------------------------------
+
+    def at_width(self, width: int) -> Fit:
+        """Starts until the fit is exact, or two agree on a residual that looks like noise, or the cap."""
+        task = self.task
+        widest = max(task.widest(), width)
+        for attempt in range(self.starts):
+            k = min(max(ceil(_OVER[attempt % len(_OVER)] * width), width + 2), widest)
+            fit = self.student(k, width)
+            began = time.perf_counter()
+            fit = polish(task.rows, task.shape, prune(task.rows, task.shape, fit, width))
+            self.stages.append(Stage("polish", time.perf_counter() - began, fit.loss, f"{width} units, {fit.reason}"))
+            self.consider(fit)
+            if self.is_exact(fit) or self.out_of_time():
+                break
+            if self.agreeing >= 2 and self.best is not None and self.is_noise(self.best):
+                break
+        assert self.best is not None  # noqa: S101  (starts ≥ 1)
+        return self.best
+
+    def consider(self, fit: Fit) -> None:
+        """Keep the fit if it is the best; count how many starts ended there."""
+        if self.best is None or fit.loss < (1.0 - 1e-6) * self.best.loss:
+            self.best, self.agreeing = fit, 1
+        elif fit.loss <= (1.0 + 1e-6) * self.best.loss:
+            self.agreeing += 1
+            if fit.loss < self.best.loss:
+                self.best = fit
+
+    # -- the width, too --------------------------------------------------------------------------------------
+
+    def any_width(self) -> Fit:
+        """Students of doubling width until one collapses (exact data) or stops paying for itself (noise)."""
+        widest = self.task.widest(0.7)
+        k, last, students = min(4, max(widest, 1)), float("inf"), []
+        while True:
+            tries = [self.student(k, k)]
+            while tries[-1].loss > SEARCH.tol and len(tries) < 2 and not self.out_of_time():
+                tries.append(self.student(k, k))
+            fit = min(tries, key=lambda f: f.loss)
+            self._span, self._looked = None, True  # the span was for one width
+            if fit.loss <= SEARCH.tol:
+                exact = self._walk(fit)
+                if exact is not None:
+                    return exact
+            students.append(fit)
+            if self.out_of_time() or k >= widest or self.bic(fit) > last:
+                break
+            k, last = min(2 * k, widest), self.bic(fit)
+        for fit in students[-2:]:
+            self._walk(fit)
+        width = min(self.evidence.values(), key=lambda e: e.bic).width
+        self.best, self.agreeing = None, 0
+        return self.at_width(width) if width else self._affine()
+
+    def _walk(self, fit: Fit) -> Fit | None:
+        """Down the path of widths, noting the evidence; the smallest exact fit, if there is one."""
+        began = time.perf_counter()
+        fits = path(self.task.rows, self.task.shape, fit, self.task.exact)
+        for width, found in fits.items():
+            entry = Evidence(width, found.loss, self.bic(found))
+            if width not in self.evidence or entry.loss < self.evidence[width].loss:
+                self.evidence[width] = entry
+        exact = [width for width, found in fits.items() if self.is_exact(found)]
+        self.stages.append(Stage("widths", time.perf_counter() - began, None, f"tried {min(fits)}…{max(fits)} units"))
+        for found in fits.values():
+            if self.best is None or found.loss < self.best.loss:
+                self.best = found
+        if not exact:
+            return None
+        self.best = fits[min(exact)]
+        return self.best
+
+    def _affine(self) -> Fit:
+        self.best = minimise(self.task.rows, self.task.shape, np.zeros((0, self.task.rows.X.shape[1])), SEARCH)
+        return self.best
