@@ -57,10 +57,11 @@ def centred(problem: Additive, steps: int) -> Iterator[Iterate]:
 
 
 def plain(problem: Additive, truth: np.ndarray, steps: int) -> Iterator[Iterate]:
-    """Eq. (3) with projection and the largest step that is still stable over the first 300 iterations."""
+    """Eq. (3) with projection and its largest stable step: below 2/λ_max at w*, stable on the way."""
     start, theta = np.zeros(problem.d), np.ones(problem.d)
-    limit = 2.0 / largest_eigenvalue(problem, truth, centred=False)
-    for factor in (1.1, 1.05, 1.02, 1.0, 0.98, 0.95, 0.9, 0.8, 0.5):
+    equations = problem.normal_equations(truth)
+    limit = 2.0 * equations.n / float(np.linalg.eigvalsh(equations.G)[-1])
+    for factor in (0.99, 0.97, 0.95, 0.9, 0.8, 0.5):
         trial = [
             it.rms for it in islice(descend([problem], start, theta, factor * limit, centred=False), 301)
         ]
@@ -231,7 +232,7 @@ def _plot3(content: Cells, plt: Any) -> Any:
         ax.set(xlabel="iteration", ylabel=label)
         ax.grid(alpha=0.25, lw=0.5)
     axes[1].axhline(TARGET, color="0.6", lw=0.8, ls=":")
-    axes[0].legend(frameon=False, loc="lower left")
+    axes[0].legend(frameon=False, loc="upper right")
     d, n, figure = trials[0]["d"], trials[0]["n"], content["figure"]
     fig.suptitle(
         f"Figure {figure[0]}({figure[1]}): d = {d}, n = {n}, σ = {content['sigma']:g}", x=0.01, ha="left"
