@@ -75,7 +75,7 @@ def infer(rows: Rows, net: Network, white: Whitening, units: Array, *, affine: b
     spread2 = np.einsum("ij,ij->j", rows.weigh(rows.Y), rows.Y) / freedom
     for o in range(q):
         H = np.zeros((P, P))
-        for s in rows.chunks(P):
+        for s in rows.chunks(P, least=512):
             J = _jacobian(rows.X[s], net, o, affine)
             H += rows.weigh(J, s).T @ J
         fisher += H

@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["Fit", "Schedule", "minimise"]
 
+_ROUNDING = 1e-24  # relative loss
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -78,9 +80,12 @@ def minimise(
         lin = Linearisation(rows, shape, at)
         solve = solver(lin)
         scale = lin.scale + schedule.floor * lin.scale.mean() + np.finfo(float).tiny
-        for _ in range(16):  # raise the damping until the loss falls
-            solution = solve(lam * scale)
-            trial = None
+        # at the level of rounding error the loss cannot be expected to fall: one try
+        for _ in range(16 if history[-1] > _ROUNDING else 1):
+            trial, solution = None, solve(lam * scale)
+            if solution is not None and solution.predicted * rows.total <= 1e-14 * at.loss:
+                reason = "converged"
+                break
             if solution is not None and np.isfinite(solution.step).all():
                 products += solution.products
                 trial = project(rows, shape, _normalised(at.U + solution.step, shape), schedule.ridge)
@@ -89,9 +94,10 @@ def minimise(
                 lam = max(lam * max(0.2, 1.0 - (2.0 * min(gain, 1.0) - 1.0) ** 3), 1e-14)
                 growth = 2.0
                 break
-            lam, growth = lam * growth, growth * 2.0
+            lam, growth, trial = lam * growth, growth * 2.0, None
         else:
-            reason = "no further decrease"
+            reason = "rounding error" if history[-1] <= _ROUNDING else "no further decrease"
+        if trial is None:
             break
         at = trial
         history.append(at.loss / norm2)

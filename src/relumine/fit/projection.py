@@ -180,7 +180,7 @@ class Linearisation:
         """
         m, D = self.at.U.shape
         H, N, M = np.zeros((m * D, m * D)), np.zeros((m * D, m)), np.zeros((m * D, D))
-        for s in self.rows.chunks(m * D):
+        for s in self.rows.chunks(m * D, least=512):
             Z, X = self._hidden(s), self.rows.X[s]
             slope, F = self.shape.derivative(Z), self.shape.value(Z)
             J = (slope[:, :, None] * X[:, None, :]).reshape(-1, m * D)

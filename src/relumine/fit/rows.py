@@ -17,7 +17,7 @@ _CHUNK_NUMBERS = 1 << 16  # numbers in one chunk of hidden values: 512 kB, about
 
 def chunk_rows(width: int) -> int:
     """How many rows of ``width`` numbers to handle at once."""
-    return max(64, _CHUNK_NUMBERS // max(width, 1))
+    return max(1, _CHUNK_NUMBERS // max(width, 1))
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Rows:
         """ω M, or M itself where there are no weights."""
         return M if self.weight is None else M * self.weight[rows]
 
-    def chunks(self, width: int) -> Iterator[slice]:
-        """Row slices for work arrays of ``width`` numbers a row."""
-        step = chunk_rows(max(width, self.X.shape[1]))
+    def chunks(self, width: int, *, least: int = 64) -> Iterator[slice]:
+        """Row slices for work arrays of ``width`` numbers a row; at least ``least`` rows, for the sake of the GEMM."""
+        step = max(chunk_rows(max(width, self.X.shape[1])), least)
         for start in range(0, self.n, step):
             yield slice(start, min(start + step, self.n))
 

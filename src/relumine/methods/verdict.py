@@ -45,9 +45,9 @@ def settle(task: Task, at: Projection, loss: float) -> Answer:
     net = task.shape.network(at.U, at.A, task.tau + at.tau)
     with_affine = Answer(net, at.R, loss, True, "")
     exact = loss <= task.exact
-    orientation = orient(net, tolerance=1e-7 if exact else 1e-4)
+    orientation = orient(net, exact=exact)
     if exact and orientation.residual > 1e-5:
-        return replace(with_affine, signs="no choice of signs removes the affine part")
+        return replace(with_affine, signs="no choice of signs that removes the affine part was found")
     # refit as a pure network: v = c = 0 is information, and uses it
     turned = orientation.network
     plain = shape_of(net.activation, sign_free=False)
