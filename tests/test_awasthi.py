@@ -10,6 +10,7 @@ from scipy.stats import ortho_group
 
 from relumine import metrics, planted
 from relumine.methods.awasthi import algorithm_1, algorithm_4, algorithm_5, algorithm_6, recover_awasthi
+from relumine.methods.awasthi_boxes import visible
 from relumine.network import Network
 from relumine.results import InvalidInput, Recovery, Status
 from relumine.steps.thresholds import Thresholds
@@ -110,6 +111,13 @@ def test_algorithm_4_survives_small_errors_and_drops_large_biases() -> None:
     seen = truth.permuted([0, 1, 3])  # φ(5) ≈ 1e-6: below every threshold
     assert units.m == 3
     assert error_up_to_sign(seen, units.network()) < 0.05
+
+
+def test_units_beyond_the_samples_are_not_visible() -> None:
+    truth = planted.network(4, 4, rng=0).replace(b=[0.0, 3.0, -5.0, 4.0])
+    units = algorithm_1(tensors(truth, 1), 1, 4, rng=0)
+    assert np.sort(np.abs(units.b[visible(units, 10_000)])).round(6).tolist() == [0.0, 3.0, 4.0]
+    assert len(visible(units, 100)) == 2  # √(2 log 100) = 3.03
 
 
 def test_bad_tensors() -> None:

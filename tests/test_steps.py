@@ -107,6 +107,14 @@ def test_step_4_drops_weak_terms_duplicates_and_negations() -> None:
     assert len(distinct_directions((odd, even), eta.updated(eta3=None), width=5)) == 2
 
 
+def test_step_4_matches_each_term_with_at_most_one_of_the_other_tensor() -> None:
+    turn = np.array([[1.0, 0.0], [np.cos(0.02), np.sin(0.02)]])
+    odd, even = terms(turn[:1], [5.0]), terms(turn, [1.0, 0.9])  # the odd tensor sees one of two close units
+    eta = Thresholds((0.0, 0.0), (1e-2, 1e-2), (1e-2, 1e-2), eta3=None)
+    assert len(distinct_directions((odd, even), eta, width=5)) == 2
+    assert len(distinct_directions((odd, terms(turn[1:], [0.9])), eta, width=5)) == 1
+
+
 def test_thresholds_are_overridable_and_checked() -> None:
     eta = Thresholds.from_errors(np.full(5, 0.1), d=5, order=1)
     assert eta.updated({"eta1": 0.3}).eta1 == (0.3, 0.3)
