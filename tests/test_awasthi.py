@@ -248,6 +248,26 @@ def test_pure_noise_is_not_a_network() -> None:
     assert found.network.m == 0
 
 
+def test_an_affine_target_has_no_units_and_is_fitted() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+    found = recover_awasthi(X, X @ [1.0, 2.0, 3.0, 4.0] + 1.0, 2, rng=0)
+    assert found.network.m == 0
+    assert len(found.units.absorbed) == 2
+    assert found.certificate.residual < 1e-10
+    np.testing.assert_allclose(found.network.v, [1.0, 2.0, 3.0, 4.0], atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_the_scale_of_y_does_not_matter(scale: float) -> None:
+    truth = planted.network(4, 3, rng=0)
+    X, y = planted.sample(truth, 20_000, rng=1)
+    small = recover_awasthi(X, y, 3, rng=0)
+    large = recover_awasthi(X, scale * y, 3, rng=0)
+    assert small.status is large.status is Status.ESTIMATE
+    np.testing.assert_allclose(large.network.scaled().a, scale * small.network.scaled().a, rtol=1e-6)
+
+
 def test_inputs_that_are_not_gaussian_are_noted() -> None:
     rng = np.random.default_rng(1)
     X = rng.uniform(-1.7, 1.7, size=(20_000, 4))

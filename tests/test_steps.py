@@ -156,6 +156,15 @@ def test_readout_recovers_the_function_without_knowing_signs() -> None:
     np.testing.assert_allclose(pure(fresh), net(fresh), atol=1e-8)
 
 
+def test_readout_does_not_depend_on_the_scale_of_y() -> None:
+    net = planted.network(4, 3, rng=8)
+    X, y = planted.sample(net, 400, noise=0.3, rng=9)
+    reference = fit_readout(X, y, net.W, net.b, net.a)
+    for scale in (1e-9, 1e9):
+        scaled = fit_readout(X, scale * y, net.W, net.b, scale * net.a)
+        np.testing.assert_allclose(scaled(X), scale * reference(X), rtol=1e-7, atol=1e-7 * scale)
+
+
 def test_readout_without_units_is_the_affine_fit() -> None:
     X = np.random.default_rng(6).normal(size=(50, 2))
     none = fit_readout(X, X @ [1.0, -2.0] + 3.0, np.zeros((0, 2)), np.zeros(0), np.zeros(0))
@@ -171,7 +180,7 @@ def test_truncation_ignores_far_rows_and_the_ball_is_kept() -> None:
     empty = (np.zeros((0, 2)), np.zeros(0), np.zeros(0))
     np.testing.assert_allclose(fit_readout(X, y, *empty, truncation=50.0).v, [1.0, 1.0], atol=1e-9)
     small = fit_readout(X[1:], y[1:], *empty, radius=0.5)
-    assert np.hypot(np.linalg.norm(small.v), small.c) == pytest.approx(0.5)
+    assert np.hypot(np.linalg.norm(small.v), small.c) == pytest.approx(0.5 * np.sqrt(np.mean(y[1:] ** 2)))
     with pytest.raises(InvalidInput, match="raise the truncation"):
         fit_readout(X, y, *empty, truncation=1e-3)
 

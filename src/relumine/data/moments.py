@@ -43,7 +43,7 @@ _MEMORY = 2 << 30  # bytes that the sums may take
 class MomentEstimate:
     """Estimated tensors T₀ … T_K, their RMS Frobenius errors, and what a polynomial could not explain.
 
-    ``residual`` is the variance of y left after the polynomial that was fitted (nothing for plain: Var y).
+    ``residual`` is the variance of y left after the polynomial that was fitted (plain fits none: NaN).
     """
 
     tensors: list[SymmetricTensor]
@@ -213,8 +213,9 @@ class MomentSums:
                 tensors.append(product_tensor(self.matrix[parts[a], parts[b]] / self.n, a, b, tensors))
         norms = np.array([T.norm for T in tensors])
         errors = np.sqrt(np.maximum(self.second / self.n - norms**2, 0.0) / self.n)
-        residual = max(self.squares / self.n - float(tensors[0].entries[0]) ** 2, 0.0)
+        residual = float("nan")
         if self.baseline is not None:
+            residual = self.squares / self.n
             for k, part in enumerate(parts):
                 lift = np.sqrt(factorial(k)) * self.baseline[part]
                 tensors[k] = tensors[k] + SymmetricTensor(lift, self.d, k)

@@ -232,11 +232,11 @@ def _report(
     rows = held if held.n else used
     deviation = float(np.std(rows.y)) or 1.0
     residual = _misfit(net, rows.X, rows.y)
-    polynomial = float(np.sqrt(moments.residual)) / deviation
+    polynomial = float(np.sqrt(moments.residual)) / deviation if np.isfinite(moments.residual) else 0.0
     missing = width - units.m
     # as good as the polynomial of degree 2ℓ+2 is as good as these moments can judge, also for noisy labels
     fits = residual <= max(_CLOSE_FIT if missing else _GOOD_FIT, 1.1 * polynomial)
-    if units.m == 0:
+    if units.m == 0 and residual > _CLOSE_FIT:
         status, message = Status.UNDERDETERMINED, _no_unit(units, eta, order, used.n)
     elif fits:
         status, message = Status.ESTIMATE, f"{units.m} of {width} units found"
@@ -246,7 +246,7 @@ def _report(
         message = (
             f"{units.m} of {width} units found, but the network misses {residual:.0%} of the standard "
             "deviation of y "
-            f"(a polynomial of degree {2 * order + 2} misses {polynomial:.0%}). More samples, another "
+            f"(a fitted polynomial misses {polynomial:.0%}). More samples, another "
             "order, or "
             "method='auto'."
         )

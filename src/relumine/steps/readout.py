@@ -40,8 +40,9 @@ def fit_readout(
     W, b, a : (m, d), (m,), (m,) arrays
         The units, up to sign; m = 0 is allowed and leaves the affine fit.
     radius, truncation : float, optional
-        R and τ; by default √(8m) + m(1+B) and 20 m(8m+d) B √log(m d B/ε) (Lemma D.12), with B the largest of
-        |a|, |b|, the root mean square ‖y‖ of y, and 1; 2‖y‖ is added to R for affine parts that units share.
+        R and τ, for y scaled to root mean square 1; by default √(8m) + m(1+B) + 2 and 20 m(8m+d) B √log(m d
+        B/ε) (Lemma D.12), with B the largest of |a|, |b| and 1. The 2 is for affine parts of units that were
+        not found.
     accuracy : float
         ε.
 
@@ -60,11 +61,12 @@ def fit_readout(
     (array([[1., 0.]]), 3)
     """
     m, d = W.shape
-    size = float(np.sqrt(np.mean(y * y)))
-    B = max(1.0, size, float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
+    size = float(np.sqrt(np.mean(y * y))) or 1.0
+    a = a / size  # the ball and the truncation are for outputs of size 1
+    B = max(1.0, float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
     units = max(m, 1)
     # 2‖y‖ bounds the affine part of standard inputs also where more units hide in it than were found
-    R = float(np.sqrt(8.0 * m)) + units * (1.0 + B) + 2.0 * size if radius is None else radius
+    R = float(np.sqrt(8.0 * m)) + units * (1.0 + B) + 2.0 if radius is None else radius
     logarithm = np.log(max(units * d * B / accuracy, np.e))
     tau = 20.0 * units * (8.0 * m + d) * B * float(np.sqrt(logarithm)) if truncation is None else truncation
     gram, cross = np.zeros((2 * m + d + 1, 2 * m + d + 1)), np.zeros(2 * m + d + 1)
@@ -82,7 +84,7 @@ def fit_readout(
         used += len(features)
     if used == 0:
         raise InvalidInput(f"no row has features of norm ≤ τ = {tau:.3g}; raise the truncation")
-    beta = minimise_in_ball(gram / used, cross / used, R)
+    beta = size * minimise_in_ball(gram / used, cross / (used * size), R)
     pair = np.concatenate([a, a]) * beta[: 2 * m]
     return Network(np.concatenate([W, -W]), np.concatenate([b, -b]), pair, v=beta[2 * m : -1], c=beta[-1])
 

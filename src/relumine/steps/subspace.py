@@ -50,7 +50,7 @@ def weight_subspace(T2: SymmetricTensor, width: int) -> tuple[Array, Array]:
 class SubspaceMoments:
     """Tensors of f restricted to the span of the rows of ``basis`` (r, d), and their RMS errors.
 
-    ``residual`` is the variance of y that the fitted polynomial leaves.
+    ``residual`` is the variance of y that the fitted polynomial leaves (NaN: none was fitted).
     """
 
     basis: Array
