@@ -13,7 +13,7 @@ from relumine.tensors.symmetric import SymmetricTensor, powers
 
 Array = NDArray[np.float64]
 
-__all__ = ["RankOneTerms", "jennrich", "singular_values"]
+__all__ = ["RankOneTerms", "common_factors", "jennrich", "singular_values"]
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def jennrich(
         return RankOneTerms(np.zeros((0, T.d)), np.zeros(0), s, 1.0, 0, 1.0)
     basis = left[:, :rank]
     slices = np.einsum("ai,abz,bj->zij", basis, T.flatten(order, order, z), basis, optimize=True)
-    tries = [_diagonalise(slices, rng) for _ in range(contractions)]
+    tries = [common_factors(slices, rng) for _ in range(contractions)]
     vectors, condition, complex_pairs = min(tries, key=lambda t: (t[2], t[1]))
     U = np.array([_root(basis @ p, T.d, order) for p in vectors.T]).reshape(-1, T.d)
     P = powers(U, T.order)
@@ -107,7 +107,7 @@ def jennrich(
     return RankOneTerms(U, weights, s, condition, complex_pairs, residual)
 
 
-def _diagonalise(slices: Array, rng: np.random.Generator) -> tuple[Array, float, int]:
+def common_factors(slices: Array, rng: np.random.Generator) -> tuple[Array, float, int]:
     """Real common factors (columns) of Σ_i c_{zi} p_i p_iᵀ, their sensitivity, and the number of complex
     pairs.
     """

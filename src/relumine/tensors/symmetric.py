@@ -118,6 +118,14 @@ def powers(U: Array, k: int) -> Array:
     return out
 
 
+def contraction(Q: Array, X: Array, k: int) -> Array:
+    """Q_n(x_n, …, x_n, ·) for packed order-k tensors Q_n (rows) and vectors x_n (rows), (n, d)."""
+    d = X.shape[1]
+    where, factor = _merge(d, (1, k - 1))
+    matrices = (Q[:, where] * factor).reshape(len(X), d, -1)
+    return np.asarray(np.einsum("nij,nj->ni", matrices, powers(X, k - 1)))
+
+
 def power_derivatives(u: Array, k: int) -> Array:
     """∂ packed(u^{⊗k}) / ∂u, (C(d+k−1, k), d)."""
     d = u.size
