@@ -1,6 +1,8 @@
 """Decoding a vector through ReLUs: sums against formulas, iterations, the theorem, noise, ways to fail."""
 
 import pickle
+from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from relumine.fit import additive
 from relumine.fit.additive import Additive, descend, gauss_newton, largest_eigenvalue
 from relumine.fit.leftover import evidence
 from relumine.methods.oymak import Decoding, DecodingFailed, decode
+from relumine.methods.oymak_verdict import judge
 from relumine.results import InvalidInput, RecoveryFailed, RelumineWarning, Status
 from relumine.theory.probes import tails
 
@@ -176,6 +179,29 @@ def test_the_theorem_step_and_batches_through_the_door():
     assert found.step == pytest.approx(tails(stats.norm(scale=3.0), 1.0).step, rel=0.2)
 
 
+def test_step_sizes():
+    """The automatic step is 1.5/λ_max; the theorem's scales with Lemma 3.3, that is with (1 − slope)⁻²."""
+    X, y, _ = planted(10, 300, 0, slope=0.5)
+    one = {"on_failure": "return", "max_iter": 1, "slope": 0.5}
+    found = decode(X, y, 1.0, "centered", **one)
+    D = np.where(X >= 0.0, 1.0, 0.5)
+    assert found.step == pytest.approx(1.5 / np.linalg.eigvalsh(np.cov(D.T))[-1], rel=0.05)
+    found = decode(X, y, 1.0, "centered", step="theorem", **one)
+    assert found.step == pytest.approx(found.tails.step / 0.25)
+    assert decode(X, y, 1.0, "plain", step=0.01, **one).step == 0.01
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_iterates_stay_within_the_bound(centred):
+    X, y, w = planted(10, 40, 0)
+    theta = np.full(10, 0.5)
+    for iterate in islice(descend([Additive(X, y, np.ones(10))], np.zeros(10), theta, 5.0, centred), 20):
+        assert np.abs(iterate.w).max() <= 0.5
+    for iterate in gauss_newton(Additive(X, y, np.ones(10)), np.zeros(10), theta):
+        assert np.abs(iterate.w).max() <= 0.5
+    assert np.abs(w).max() > 0.5
+
+
 @pytest.mark.parametrize("method", ["gauss-newton", "centered"])
 @pytest.mark.parametrize("name", ["student", "laplace", "uniform"])
 def test_other_probes(method, name):
@@ -285,6 +311,18 @@ def test_the_gradient_methods_under_noise():
 
 
 # Every way to fail is said
+
+
+def test_only_rows_outside_the_fit_can_certify():
+    """Zero residual on the rows of the fit is not enough: a held-out row that disagrees denies exactness."""
+    X, y, w = planted(20, 60, 0)
+    out = np.zeros(60, dtype=bool)
+    out[[5, 40]] = True
+    for wrong in (0.0, 1e-3):
+        problem = Additive(X, y + wrong * (np.arange(60) == 40), np.ones(20))
+        verdict = judge(problem, replace(problem, out=out), np.ones(20), w, "gauss-newton", 0.1 * w)
+        assert (verdict.status is Status.EXACT) == (wrong == 0.0)
+        assert verdict.certificate.rows == 2
 
 
 def failed(X, y, bound=1.0, **options):
