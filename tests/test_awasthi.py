@@ -244,7 +244,7 @@ def test_pure_noise_is_not_a_network() -> None:
     rng = np.random.default_rng(0)
     found = recover_awasthi(rng.normal(size=(3000, 6)), rng.normal(size=3000), 3, rng=0, estimator="plain")
     assert not found.ok
-    assert "No unit stands out" in found.message
+    assert "no unit stands out" in found.message
     assert found.network.m == 0
 
 
@@ -313,6 +313,12 @@ def test_bad_input(case: str) -> None:
     change, words = BAD[case]
     with pytest.raises(InvalidInput, match=words):
         recover_awasthi(**{"X": X, "y": Y, "width": 2, "rng": 0, **change})
+
+
+def test_too_many_features_are_refused_before_any_work() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 60))
+    with pytest.raises(InvalidInput, match=r"635376 Hermite features.*estimator='debiased'"):
+        recover_awasthi(X, X[:, 0], 60, rng=0)
 
 
 def test_only_relu() -> None:

@@ -33,7 +33,7 @@ from relumine.tensors.symmetric import SymmetricTensor
 Array = NDArray[np.float64]
 Estimator = Literal["plain", "debiased", "regressed"]
 
-__all__ = ["Estimator", "MomentEstimate", "MomentSums", "estimate_tensors"]
+__all__ = ["Estimator", "MomentEstimate", "MomentSums", "estimate_tensors", "features_needed"]
 
 _CHUNK_NUMBERS = 1 << 21  # features held at once (16 MB)
 _MEMORY = 2 << 30  # bytes that the sums may take
@@ -54,8 +54,7 @@ class MomentEstimate:
 
 
 class MomentSums:
-    """Sums over rows from which T₀ … T_K follow; ``+`` merges, so chunks, files and machines all work the
-    same.
+    """Sums over rows from which T₀ … T_K follow; ``+`` merges, so chunks, files and machines all do.
 
     Parameters
     ----------
@@ -88,10 +87,8 @@ class MomentSums:
         if d < 1 or order < 0:
             raise InvalidInput(f"moments need d ≥ 1 inputs and order ≥ 0, got d={d}, order={order}")
         self.d, self.order, self.estimator = d, order, estimator
-        self.degree = order if estimator == "regressed" else (order + 1) // 2
-        size = feature_count(d, self.degree)
-        if 8 * size * size > _MEMORY:
-            raise InvalidInput(_too_many(d, order, size, estimator))
+        self.degree = _degree(order, estimator)
+        size = features_needed(d, order, estimator)
         if (baseline is not None) != (estimator == "debiased"):
             raise InvalidInput("the debiased estimator, and no other, needs a baseline polynomial")
         if baseline is not None and baseline.shape != (size,):
@@ -171,19 +168,16 @@ class MomentSums:
         size = self.cross.size
         if self.n <= size:
             raise InvalidInput(
-                f"{self.n} samples cannot determine the {size} Hermite coefficients of degree ≤ "
-                f"{self.order} in "
-                f"{self.d} dimensions; collect more than {size} (better {3 * size}), lower the order, "
-                "reduce the "
-                "dimension first (steps.subspace), or use estimator='debiased'"
+                f"{self.n} samples cannot determine the {size} Hermite coefficients of degree ≤ {self.order} "
+                f"in {self.d} dimensions; collect more than {size} (better {3 * size}), lower the order, "
+                "reduce the dimension first (steps.subspace), or use estimator='debiased'"
             )
         try:
             factor = cho_factor(self.matrix, lower=True)
         except LinAlgError:
             raise InvalidInput(
-                "the Hermite features are linearly dependent on these samples: repeated rows, discrete "
-                "inputs or "
-                "too few samples; use estimator='debiased' or collect more"
+                "the Hermite features are linearly dependent on these samples (repeated rows, discrete "
+                "inputs or too few samples); use estimator='debiased' or collect more"
             ) from None
         beta = cho_solve(factor, self.cross)
         variance = max(self.squares - float(beta @ self.cross), 0.0) / (self.n - size)
@@ -199,9 +193,7 @@ class MomentSums:
         return MomentEstimate(tensors, errors, variance, self.n, self.estimator)
 
     def _averaged(self) -> MomentEstimate:
-        """Eq. (6): order ≤ h from the features themselves, order a + b from the products of degrees a and
-        b.
-        """
+        """Eq. (6): order ≤ h from the features, order a + b from the products of degrees a and b."""
         parts = feature_slices(self.d, self.degree)
         tensors: list[SymmetricTensor] = []
         for k in range(self.order + 1):
@@ -249,11 +241,24 @@ def _same(a: Array | None, b: Array | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
-def _too_many(d: int, order: int, size: int, estimator: Estimator) -> str:
-    text = (
+def features_needed(d: int, order: int, estimator: Estimator) -> int:
+    """How many features the estimator sums over; an error where their matrix does not fit in memory.
+
+    Examples
+    --------
+    >>> features_needed(30, 4, "plain"), features_needed(10, 4, "regressed")
+    (496, 1001)
+    """
+    size = feature_count(d, _degree(order, estimator))
+    if 8 * size * size <= _MEMORY:
+        return size
+    remedy = ", or use estimator='debiased'" if estimator == "regressed" else ""
+    raise InvalidInput(
         f"order {order} in {d} dimensions has {size} Hermite features for estimator={estimator!r}; their "
-        f"{8 * size * size / 2**30:.0f} GB matrix is more than {_MEMORY / 2**30:.0f} GB. Reduce the "
-        "dimension first "
-        "(steps.subspace: possible when the width is below d)"
+        f"{8 * size * size / 2**30:.0f} GB matrix is more than {_MEMORY / 2**30:.0f} GB. "
+        f"Reduce the dimension first (steps.subspace: possible when the width is below d){remedy}"
     )
-    return text + (", or use estimator='debiased'" if estimator == "regressed" else "")
+
+
+def _degree(order: int, estimator: Estimator) -> int:
+    return order if estimator == "regressed" else (order + 1) // 2

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations
 from relumine.activations import Activation
-from relumine.data.moments import Estimator
+from relumine.data.moments import Estimator, features_needed
 from relumine.data.sources import Samples, as_samples
 from relumine.data.whiten import Whitening, whitening
 from relumine.methods.awasthi_boxes import (
@@ -30,7 +30,6 @@ from relumine.results import Certificate, InvalidInput, Recovery, Stage, Status,
 from relumine.steps.readout import fit_readout
 from relumine.steps.subspace import SubspaceMoments, estimate_in_subspace
 from relumine.steps.thresholds import Thresholds
-from relumine.tensors.hermite import feature_count
 
 Array = NDArray[np.float64]
 Goal = Literal["auto", "parameters", "function"]
@@ -124,8 +123,7 @@ def recover_awasthi(
 
     sure = units.m == width and units.margin is not None and bool((units.margin > _SURE).all())
     net = _from_tensors(units, moments, Z, used.y, sure)
-    # Algorithm 6 when it found everything and fits; else the least squares of Algorithm 5 make the best of
-    # the units
+    # Algorithm 6 when it found everything and fits; else Algorithm 5 makes the best of the units
     if goal == "function" or (goal == "auto" and not (sure and _misfit(net, Z, used.y) <= 0.9 * _GOOD_FIT)):
         net = fit_readout(Z, used.y, units.W @ moments.basis, units.b, units.a).merge(1e-12)
         sure = False
@@ -138,7 +136,7 @@ def _check(
     samples: Samples,
     width: int,
     order: int,
-    estimator: str,
+    estimator: Estimator,
     thresholds: Mapping[str, Any] | None,
     activation: str | Activation,
     goal: str,
@@ -150,11 +148,8 @@ def _check(
             f"method 'awasthi' is for ReLU units, not {activations.get(activation).name}; use method='auto'"
         )
     if samples.y.ndim != 1:
-        hint = (
-            "pass y.ravel()"
-            if samples.y.shape[1] == 1
-            else "recover one output at a time, or use method='auto'"
-        )
+        one = samples.y.shape[1] == 1
+        hint = "pass y.ravel()" if one else "recover one output at a time, or use method='auto'"
         raise InvalidInput(f"method 'awasthi' takes one output, y has shape {samples.y.shape}; {hint}")
     if estimator not in get_args(Estimator):
         raise InvalidInput(f"unknown estimator {estimator!r}; known: {', '.join(get_args(Estimator))}")
@@ -166,15 +161,13 @@ def _check(
     if spread <= 1e-12 * float(np.abs(samples.y).max()):
         raise InvalidInput("y is constant: there is no network to recover; check that y is the right column")
     inside = samples.d if reduce is False else min(width, samples.d)
-    degree = 2 * order + 2 if estimator == "regressed" else order + 1
-    needed = max(feature_count(inside, degree), feature_count(samples.d, 1))
+    needed = max(features_needed(inside, 2 * order + 2, estimator), samples.d + 1)
     if samples.n - _held_out(samples.n) <= needed:
         raise InvalidInput(
             f"{samples.n} samples are too few: estimator={estimator!r} at order {order} fits {needed} "
-            "coefficients "
-            f"and some rows are held out; collect at least {needed + needed // 5 + 10} (several times that "
-            "for "
-            "accuracy), or use estimator='debiased' or method='auto'"
+            "coefficients, and some rows are held out. Collect at least "
+            f"{needed + needed // 5 + 10} (several times that for accuracy), "
+            "or use estimator='debiased' or method='auto'"
         )
     return samples
 
@@ -245,10 +238,8 @@ def _report(
         status = Status.NOT_RECOVERED
         message = (
             f"{units.m} of {width} units found, but the network misses {residual:.0%} of the standard "
-            "deviation of y "
-            f"(a fitted polynomial misses {polynomial:.0%}). More samples, another "
-            "order, or "
-            "method='auto'."
+            f"deviation of y (a fitted polynomial {polynomial:.0%}). "
+            "Try more samples, another order, or method='auto'."
         )
     rest = f"its affine part is in v and c, the rest in the residual ({residual:.1%})"
     absorbed = (f"a unit not seen above the sampling error: {rest}",) * missing
@@ -280,11 +271,9 @@ def _no_unit(units: UnitTable, eta: Thresholds, order: int, n: int) -> str:
     ]
     more = max(min(ratios), 1.0) ** 2
     return (
-        f"No unit stands out of the sampling error of T_{2 * order + 1} and T_{2 * order + 2} with {n} "
-        "samples; at "
-        f"least about {2.0 * more * n:.1g} would be needed with this estimator. The network returned is the "
-        "affine "
-        "fit."
+        f"With {n} samples no unit stands out of the sampling error of T_{2 * order + 1} and "
+        f"T_{2 * order + 2}; at least about {2.0 * more * n:.1g} would be needed with this estimator. "
+        "The network returned is the affine fit."
     )
 
 
@@ -299,8 +288,7 @@ def _notes(units: UnitTable, X: Array) -> tuple[str, ...]:
     worst = int(np.abs(kurtosis - 3.0).argmax())
     if abs(kurtosis[worst] - 3.0) > max(0.3, 6.0 * np.sqrt(24.0 / len(X))):
         notes.append(
-            f"input column {worst} is not Gaussian (kurtosis {kurtosis[worst]:.1f}, 3 for a Gaussian): the "
-            "method's "
-            "moments are for Gaussian inputs only"
+            f"input column {worst} is not Gaussian (kurtosis {kurtosis[worst]:.1f}, 3 for a Gaussian): "
+            "the method's moments are for Gaussian inputs only"
         )
     return tuple(notes)

@@ -61,8 +61,7 @@ class UnitTable:
     def network(self, T: Tensors | None = None) -> Network:
         """Σ a_i σ(w_i·x + b_i), and the affine part that matches T₀ and T₁ if they are given.
 
-        A wrong sign of (w, b) changes f by an affine function only, so matching T₀ and T₁ makes up for all
-        signs.
+        A wrong sign of (w, b) changes f by an affine function only, so matching T₀ and T₁ makes up for it.
         """
         net = Network(self.W, self.b, self.a)
         if T is None:
@@ -124,10 +123,9 @@ def algorithm_4(
     # 4. Drop terms below η₂ and duplicates within η₃.
     W = distinct_directions((odd, even), eta, width)
     # Not in the box: all orders share these directions, so fit them together. It removes what Jennrich's
-    # eigenproblem loses (rounding or sampling error alike); T₂ has no vanishing coefficient and the least
-    # noise.
+    # eigenproblem loses (rounding or sampling error alike); T₂ has the least noise and sees every unit.
     used = T[2 : 2 * ell + 3]
-    scales = None if errors is None else [errors[t.order] / np.sqrt(t.entries.size) for t in used]
+    scales = None if errors is None else [noise_level(t, errors[t.order]) for t in used]
     W = refine_terms(W, used, scales)
     # 5. RecoverScalars.
     a, b = recover_scalars(W, T, ell)
@@ -200,6 +198,11 @@ def rank_above(T: SymmetricTensor, order: int, width: int, eta0: float, eta1: fl
     return int((singular_values(T, order)[:width] > eta1).sum())
 
 
+def noise_level(T: SymmetricTensor, error: float) -> float:
+    """Standard error of one packed entry, at least rounding level (a polynomial has no sampling error)."""
+    return float(max(error / np.sqrt(T.entries.size), 1e-14 * T.norm, np.finfo(float).tiny))
+
+
 def check_width(width: int, d: int, order: int) -> None:
     """Raise unless 1 ≤ width ≤ C(d+ℓ−1, ℓ), the most that order ℓ can tell apart."""
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
@@ -218,9 +221,7 @@ def check_width(width: int, d: int, order: int) -> None:
 
 
 def as_tensors(T: Tensors, order: int) -> list[SymmetricTensor]:
-    """T₀ … T_{2ℓ+2} as symmetric tensors; an error says which is missing, not symmetric or of another
-    shape.
-    """
+    """T₀ … T_{2ℓ+2} as symmetric tensors; an error says which is missing or malformed."""
     if len(T) < 2 * order + 3:
         raise InvalidInput(
             f"order {order} needs the tensors of order 0 … {2 * order + 2}, got {len(T)} of them"

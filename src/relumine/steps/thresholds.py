@@ -1,6 +1,4 @@
-"""The thresholds η₀ … η₃ of Awasthi 2021, Algorithm 4, from the sampling errors of the tensors, and step 4
-itself.
-"""
+"""The thresholds η₀ … η₃ of Awasthi 2021, Algorithm 4, from the errors of the tensors, and its step 4."""
 
 from __future__ import annotations
 
@@ -33,8 +31,7 @@ class Thresholds:
     - ``eta1``: singular values of flatten(T_k, ℓ, k−ℓ) above it count towards the rank.
     - ``eta2``: rank-one terms with a weight below it are dropped.
     - ``eta3``: of two directions closer than this (up to sign), one is dropped. None: judged for each pair
-      from
-      the sampling error of the two terms, since a strong unit is known much better than a weak one.
+      from the sampling error of the two terms, since a strong unit is known much better than a weak one.
 
     Examples
     --------

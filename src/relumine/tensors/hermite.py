@@ -1,5 +1,4 @@
-"""Hermite tensors He_k(x) (Awasthi 2021, Section 2) through the orthonormal Hermite features ∏_j
-He_{α_j}(x_j)/√α_j!.
+"""Hermite tensors He_k(x) through the orthonormal Hermite features ∏_j He_{α_j}(x_j)/√α_j!.
 
 The entry of He_k(x) at indices with counts α is ∏_j He_{α_j}(x_j), so packed(He_k(x)) = √k! · (features of
 degree k) and E[f He_k] packed is √k! times the coefficients of f in an orthonormal basis of L²(N(0, I)).
@@ -41,9 +40,7 @@ def feature_slices(d: int, degree: int) -> list[slice]:
 
 @lru_cache(maxsize=64)
 def _family(d: int, k: int) -> tuple[Index, Index, Index]:
-    """For each degree-k index: its last entry, how often that occurs, and the degree-(k−1) index it
-    extends.
-    """
+    """For each degree-k index: its last entry, how often it occurs, and the degree-(k−1) index it extends."""
     table = indices(d, k)
     last, run = table[:, -1], np.ones(len(table), dtype=np.intp)
     alive = np.ones(len(table), dtype=bool)

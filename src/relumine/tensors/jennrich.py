@@ -27,7 +27,7 @@ class RankOneTerms:
     singular_values : array
         Of flatten(T, ℓ, ℓ+z): what the rank was read from.
     condition : float
-        Sensitivity of the eigenvectors, max_i ‖V‖‖(V⁻¹)_i‖ / gap_i, for the contraction that was chosen.
+        Sensitivity of the eigenvectors, cond(V)/gap, for the contraction that was chosen.
     complex_pairs : int
         Conjugate pairs of eigenvalues there: each is two units that this tensor cannot tell apart, and is
         left out.
@@ -56,13 +56,15 @@ def jennrich(
     *,
     contractions: int = 12,
 ) -> RankOneTerms:
-    """Decompose T = Σ_{i≤rank} α_i u_i^{⊗(2ℓ+z)} with {u_i^{⊗ℓ}} linearly independent (Awasthi 2021, Claim
-    4.4).
+    """Decompose T = Σ_{i≤rank} α_i u_i^{⊗(2ℓ+z)} with {u_i^{⊗ℓ}} linearly independent (Awasthi, Claim 4.4).
 
-    With p_i = packed(u_i^{⊗ℓ}) and two random contractions of the last z modes, M_x = Σ_i α_i ⟨x, u_i^{⊗z}⟩
-    p_i p_iᵀ, the generalised eigenvectors of (M_xᵀ, M_yᵀ), dual to the p_i, have eigenvalues ⟨x,
-    u_i^{⊗z}⟩/⟨y, u_i^{⊗z}⟩. The problem is first compressed to the column space of flatten(T, ℓ, ℓ+z), so it
-    has size ``rank``.
+    With p_i = packed(u_i^{⊗ℓ}) and two random contractions of the last z modes,
+
+        M_x = Σ_i α_i ⟨x, u_i^{⊗z}⟩ p_i p_iᵀ,   M_y = Σ_i α_i ⟨y, u_i^{⊗z}⟩ p_i p_iᵀ,
+
+    the eigenvectors of the pencil (M_x, M_y) are dual to the p_i; their eigenvalues are the ratios
+    ⟨x, u_i^{⊗z}⟩/⟨y, u_i^{⊗z}⟩. The problem is first compressed to the column space of flatten(T, ℓ, ℓ+z), so
+    it has size ``rank``.
 
     Parameters
     ----------
@@ -74,8 +76,7 @@ def jennrich(
         Number of terms.
     rng : int or Generator, optional
     contractions : int
-        How many random pairs are tried; the best conditioned is used, one with real eigenvalues if there is
-        any.
+        Random pairs that are tried; the best conditioned is used, one with real eigenvalues if there is any.
 
     Examples
     --------
@@ -108,9 +109,7 @@ def jennrich(
 
 
 def common_factors(slices: Array, rng: np.random.Generator) -> tuple[Array, float, int]:
-    """Real common factors (columns) of Σ_i c_{zi} p_i p_iᵀ, their sensitivity, and the number of complex
-    pairs.
-    """
+    """Real common factors p_i (columns) of Σ_i c_{zi} p_i p_iᵀ, their sensitivity, and complex pairs."""
     x, y = rng.normal(size=(2, slices.shape[0]))
     A, B = np.tensordot(x, slices, 1), np.tensordot(y, slices, 1)
     (alpha, beta), V = eig(A, B, homogeneous_eigvals=True)
@@ -133,6 +132,6 @@ def _root(p: Array, d: int, order: int) -> Array:
     vector.
     """
     if order == 1:
-        return np.asarray(p / np.linalg.norm(p))
+        return np.asarray(p / max(float(np.linalg.norm(p)), np.finfo(float).tiny))
     left, _, _ = np.linalg.svd(SymmetricTensor(p, d, order).flatten(1, order - 1), full_matrices=False)
     return np.asarray(left[:, 0])

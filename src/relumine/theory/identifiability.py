@@ -112,8 +112,7 @@ def counterexample(W: ArrayLike, tol: float = 1e-9) -> tuple[Network, Network, S
     if rank == rows.shape[0]:
         raise InvalidInput(
             f"the {rows.shape[0]} rows of W are linearly independent: by Theorem 4.1 such a network is "
-            "identifiable "
-            "and there is no counterexample; add a row that depends on the others"
+            "identifiable and there is no counterexample; add a row that depends on the others"
         )
     beta = right[-1]
     beta = np.where(np.abs(beta) > tol, beta, 0.0)
