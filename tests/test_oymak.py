@@ -417,6 +417,24 @@ def test_a_gradient_cut_short_is_not_an_answer():
     assert "max_iter" in found.message
 
 
+@pytest.mark.parametrize("method", ["gauss-newton", "centered", "plain"])
+@pytest.mark.parametrize("value", [0.0, 2.0, -2.0])
+def test_probes_that_never_move(method, value):
+    X = np.full((120, 4), value)
+    with pytest.warns(RelumineWarning):
+        found = decode(X, labels(X, np.full(4, 0.5)), 1.0, method, on_failure="return")
+    assert found.status is Status.UNDERDETERMINED
+
+
+@pytest.mark.parametrize("method", ["gauss-newton", "centered"])
+@pytest.mark.parametrize("d", [1, 2])
+def test_one_and_two_coordinates(method, d):
+    X, y, w = planted(d, 30, 0)
+    found = decode(X, y, 1.0, method)
+    assert found.status is Status.EXACT
+    np.testing.assert_allclose(found.w, w, atol=1e-9)
+
+
 def test_twin_columns_are_noted():
     X, _, w = planted(10, 60, 0)
     X[:, 7] = X[:, 2]
@@ -442,6 +460,9 @@ def test_twin_columns_are_noted():
         ({"step": "fast"}, "step"),
         ({"step": -1.0}, "step"),
         ({"batches": 0}, "batches"),
+        ({"method": "centered", "batches": 4}, "batches"),
+        ({"X": np.full((30, 5), 1e200)}, "rescale"),
+        ({"max_iter": 0}, "max_iter"),
         ({"starts": 0}, "starts"),
         ({"max_iter": 1.5}, "max_iter"),
         ({"on_failure": "ignore"}, "on_failure"),

@@ -176,9 +176,11 @@ class Additive:
 def largest_eigenvalue(problem: Additive, w: Array, centred: bool) -> float:
     """λ_max of D'D/n at w to about one per cent; gradient descent with a fixed step μ needs μ < 2/λ_max."""
     operator = problem.curvature(w, centred)
+    start = np.random.default_rng(0).standard_normal(problem.d)
+    if not operator.matvec(start).any():  # no mask ever switches, and eigsh refuses a zero matrix
+        return 0.0
     if problem.d < 3:  # eigsh wants k < d; the trace bounds the eigenvalue from above, which is the safe side
         return float(sum(operator.matvec(e)[k] for k, e in enumerate(np.eye(problem.d))))
-    start = np.random.default_rng(0).standard_normal(problem.d)
     return float(eigsh(operator, k=1, which="LA", tol=1e-2, v0=start, return_eigenvectors=False)[0])
 
 

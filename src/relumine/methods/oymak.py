@@ -35,6 +35,7 @@ Method = Literal["gauss-newton", "centered", "plain"]
 
 __all__ = ["Decoding", "DecodingFailed", "decode"]
 
+HUGE = 1e100
 BLIND = 1e-3  # a column with T(Θ) below this hardly ever crosses from −Θ to Θ
 
 
@@ -106,10 +107,9 @@ def decode(
     True
     """
     problem, theta = _door(X, y, bound, weights, slope)
-    options = _Options(
-        method, step, batches, max_iter or (50 if method == "gauss-newton" else 1000), progress
-    )
-    _check_options(options, starts, on_failure)
+    cap = (50 if method == "gauss-newton" else 1000) if max_iter is None else max_iter
+    options = _Options(method, step, batches, cap, progress)
+    _check_options(options, problem.n, starts, on_failure)
     first = np.zeros(problem.d) if start is None else _vector("start", start, problem.d)
     generator = np.random.default_rng(rng)
     began = time.perf_counter()
@@ -221,7 +221,8 @@ def _step_size(problem: Additive, w: Array, options: _Options, probe: Tails) -> 
             )
         return probe.step / (1.0 - problem.slope) ** 2  # Lemma 3.3 scales with (1 − s)²
     if options.step == "auto":
-        return 1.5 / max(largest_eigenvalue(problem, w, options.centred), np.finfo(np.float64).tiny)
+        # a zero curvature moves nothing whatever the step; D'D/n is at least of order 1/n otherwise
+        return 1.5 / max(largest_eigenvalue(problem, w, options.centred), 1e-12)
     return float(options.step)
 
 
@@ -278,6 +279,8 @@ def _door(
     if labels.ndim == 2 and labels.shape[1] > 1:
         raise InvalidInput(f"y must have shape (n,), one label a row; got {labels.shape}")
     d = rows.shape[1]
+    if max(rows.max(), -rows.min(), labels.max(), -labels.min()) > HUGE:
+        raise InvalidInput(f"X or y holds values beyond {HUGE:g}, whose squares overflow; rescale them")
     theta = _vector("bound", bound, d, finite=False)
     if not (theta > 0.0).all():
         raise InvalidInput("bound must be positive: it is Θ in |w_k| ≤ Θ")
@@ -303,7 +306,7 @@ def _vector(name: str, value: ArrayLike, d: int, finite: bool = True) -> Array:
     return vector
 
 
-def _check_options(options: _Options, starts: int, on_failure: str) -> None:
+def _check_options(options: _Options, n: int, starts: int, on_failure: str) -> None:
     if options.method not in ("gauss-newton", "centered", "plain"):
         raise InvalidInput(f"method must be 'gauss-newton', 'centered' or 'plain', got {options.method!r}")
     if on_failure not in ("raise", "return"):
@@ -315,3 +318,5 @@ def _check_options(options: _Options, starts: int, on_failure: str) -> None:
     for name, value in (("batches", options.batches), ("starts", starts), ("max_iter", options.max_iter)):
         if int(value) != value or value < 1:
             raise InvalidInput(f"{name} must be a positive integer, got {value}")
+    if options.batches > 1 and n < 10 * options.batches:
+        raise InvalidInput(f"{n} rows are too few for {options.batches} batches of at least 10")

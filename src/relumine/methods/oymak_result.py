@@ -67,14 +67,17 @@ class Decoding:
         return sum(stage.seconds for stage in self.stages)
 
     @property
+    def title(self) -> str:
+        """One clause for people."""
+        return _TITLE.get(self.status, self.status.title)
+
+    @property
     def advice(self) -> str:
         """What to do next."""
         return _ADVICE[self.status]
 
     def __str__(self) -> str:
-        head = (
-            f"{self.status.title}: {len(self.w)} coordinates ({self.method}, {self.iterations} iterations, "
-        )
+        head = f"{self.title}: {len(self.w)} coordinates ({self.method}, {self.iterations} iterations, "
         parts = (
             f"{head}{self.seconds:.1f} s)",
             self.message,
@@ -84,6 +87,10 @@ class Decoding:
         return "\n".join(part for part in parts if part)
 
 
+_TITLE = {
+    Status.NOT_RECOVERED: "Not recovered",
+    Status.UNDERDETERMINED: "These rows do not determine the vector",
+}
 _ADVICE = {
     Status.EXACT: "The vector reproduces rows it never saw to rounding error. Nothing more to do.",
     Status.NOISY: "Standard errors say how well each coordinate is known; four times the rows halve them.",
@@ -100,7 +107,7 @@ class DecodingFailed(RecoveryFailed):
     def __init__(self, decoding: Decoding) -> None:
         RelumineError.__init__(
             self,
-            f"{_TITLE.get(decoding.status, decoding.status.title)}. {decoding.message}\n{decoding.advice}\n"
+            f"{decoding.title}. {decoding.message}\n{decoding.advice}\n"
             "(The best vector found is in .decoding; on_failure='return' returns it instead of raising.)",
         )
         self.decoding = decoding
@@ -108,6 +115,3 @@ class DecodingFailed(RecoveryFailed):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.decoding,)
-
-
-_TITLE = {Status.UNDERDETERMINED: "These rows do not determine the vector"}

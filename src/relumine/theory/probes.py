@@ -112,7 +112,7 @@ def _tails(below: Probability, at_most: Probability, median: float, bound: float
     return Tails(T, max(p * (1.0 - p) for p in levels))
 
 
-def column_tails(X: NDArray[np.floating], bound: ArrayLike, rows: int = 4096) -> tuple[Array, Array]:
+def column_tails(X: NDArray[np.floating], bound: ArrayLike, rows: int | None = None) -> tuple[Array, Array]:
     """T̂_k(Θ_k) and an upper bound Ŝ_k(Θ_k) ≤ 1/4 for each column of X (n, d), in one pass over it.
 
     The proof of Theorem 3.1 is coordinatewise: for columns with different distributions it holds with
@@ -120,6 +120,7 @@ def column_tails(X: NDArray[np.floating], bound: ArrayLike, rows: int = 4096) ->
     """
     theta = np.broadcast_to(np.asarray(bound, dtype=np.float64), X.shape[1:])
     low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    rows = rows or max(1, 2**22 // X.shape[1])
     for i in range(0, X.shape[0], rows):
         low += np.count_nonzero(X[i : i + rows] < -theta, axis=0)
         high += np.count_nonzero(X[i : i + rows] >= theta, axis=0)
