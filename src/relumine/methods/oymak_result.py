@@ -81,7 +81,7 @@ class Decoding:
         parts = (
             f"{head}{self.seconds:.1f} s)",
             self.message,
-            str(self.certificate),
+            str(self.certificate) if self.certificate.rows else "",
             f"advice: {self.advice}",
         )
         return "\n".join(part for part in parts if part)
