@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from relumine import planted
 from relumine.network import Network
 from relumine.results import InvalidInput
-from relumine.theory import identifiability
+from relumine.steps import subsets
 from relumine.theory.identifiability import counterexample, sign_patterns
 
 
@@ -23,9 +23,7 @@ def signed(net: Network, signs: np.ndarray) -> Network:
 
 def brute_force(net: Network) -> set[tuple[int, ...]]:
     X = np.random.default_rng(0).normal(size=(200, net.d)) * 2
-    return {
-        s for s in product((1, -1), repeat=net.m) if np.abs(signed(net, np.array(s))(X) - net(X)).max() < 1e-9
-    }
+    return {s for s in product((1, -1), repeat=net.m) if np.abs(signed(net, np.array(s))(X) - net(X)).max() < 1e-9}
 
 
 @given(st.integers(0, 10_000), st.integers(1, 8))
@@ -49,10 +47,10 @@ def test_meeting_in_the_middle_finds_the_same(monkeypatch: pytest.MonkeyPatch) -
     net = Network(units[:, :2], units[:, 2], rng.choice([-1.0, 1.0], size=10))
     expected = sign_patterns(net).patterns
     assert len(expected) > 4
-    monkeypatch.setattr(identifiability, "_BITS", 5)
+    monkeypatch.setattr(subsets, "_BITS", 5)
     np.testing.assert_array_equal(sign_patterns(net).patterns, expected)
-    monkeypatch.setattr(identifiability, "_BITS", 4)
-    with pytest.raises(InvalidInput, match="sign patterns to try"):
+    monkeypatch.setattr(subsets, "_BITS", 4)
+    with pytest.raises(InvalidInput, match="subsets to try"):
         sign_patterns(net)
 
 

@@ -1,6 +1,7 @@
 """Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs."""
 
 from relumine import metrics, planted
+from relumine.methods.oymak import Decoding, DecodingFailed, decode
 from relumine.methods.recover import recover
 from relumine.network import Network
 from relumine.results import (
@@ -18,6 +19,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Certificate",
+    "Decoding",
+    "DecodingFailed",
     "InvalidInput",
     "ModelFileError",
     "Network",
@@ -27,6 +30,7 @@ __all__ = [
     "RelumineWarning",
     "Status",
     "__version__",
+    "decode",
     "metrics",
     "planted",
     "recover",

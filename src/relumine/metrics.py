@@ -16,7 +16,15 @@ from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
 
-__all__ = ["Match", "coefficient_loss", "gaussian_distance", "gaussian_inner", "match", "parameter_error", "unit_errors"]
+__all__ = [
+    "Match",
+    "coefficient_loss",
+    "gaussian_distance",
+    "gaussian_inner",
+    "match",
+    "parameter_error",
+    "unit_errors",
+]
 
 
 class Match(NamedTuple):
@@ -57,8 +65,10 @@ def _costs(truth: Network, found: Network) -> Array:
     def apart(P: Array, Q: Array) -> Array:
         return np.asarray(np.linalg.norm(P[:, None, :] - Q[None, :, :], axis=2))
 
-    return apart(truth.W, found.W) + apart(truth.b[:, None], found.b[:, None]) + apart(
-        np.atleast_2d(truth.a).T, np.atleast_2d(found.a).T
+    return (
+        apart(truth.W, found.W)
+        + apart(truth.b[:, None], found.b[:, None])
+        + apart(np.atleast_2d(truth.a).T, np.atleast_2d(found.a).T)
     )
 
 
@@ -111,20 +121,21 @@ def gaussian_distance(f: Network, g: Network) -> float:
     >>> round(gaussian_distance(relu, zero) ** 2, 12)
     0.5
     """
-    if f.q != g.q:
-        raise InvalidInput(f"the networks have different numbers of outputs, {f.q} and {g.q}")
-    difference = Network(
-        W=np.concatenate([f.W, g.W]),
-        b=np.concatenate([f.b, g.b]),
-        a=np.concatenate([f.a, -g.a], axis=-1),
-        activation=f.activation,
-        v=f.v - g.v,
-        c=f.c - g.c,
-    )
-    if f.activation != g.activation:
-        square = sum(np.trace(np.atleast_2d(s * gaussian_inner(p, q))) for p, q, s in ((f, f, 1), (g, g, 1), (f, g, -2)))
+    if (f.d, f.q) != (g.d, g.q):
+        raise InvalidInput(f"{f!r} and {g!r} have different numbers of inputs or outputs")
+    if f.activation == g.activation:
+        both = Network(
+            W=np.concatenate([f.W, g.W]),
+            b=np.concatenate([f.b, g.b]),
+            a=np.concatenate([f.a, -g.a], axis=-1),
+            activation=f.activation,
+            v=f.v - g.v,
+            c=f.c - g.c,
+        )
+        square = np.trace(np.atleast_2d(gaussian_inner(both, both)))
     else:
-        square = np.trace(np.atleast_2d(gaussian_inner(difference, difference)))
+        pairs = ((f, f, 1.0), (g, g, 1.0), (f, g, -2.0))
+        square = sum(s * np.trace(np.atleast_2d(gaussian_inner(p, q))) for p, q, s in pairs)
     return float(np.sqrt(max(square, 0.0)))
 
 
@@ -176,9 +187,7 @@ def relu_kernel(b: Array, e: Array, rho: Array) -> Array:
     low = np.minimum(b, e)
     parallel = (1.0 + b * e) * ndtr(low) + np.maximum(b, e) * normal_pdf(low)
     width = np.maximum(b + e, 0.0)
-    opposed = np.where(
-        width > 0.0, (b * e - 1.0) * (ndtr(e) - ndtr(-b)) + b * normal_pdf(e) + e * normal_pdf(b), 0.0
-    )
+    opposed = np.where(width > 0.0, (b * e - 1.0) * (ndtr(e) - ndtr(-b)) + b * normal_pdf(e) + e * normal_pdf(b), 0.0)
     return np.asarray(np.where(flat, np.where(rho > 0.0, parallel, opposed), general))
 
 
@@ -188,7 +197,9 @@ def _orthant(b: Array, e: Array, rho: Array, s: Array) -> Array:
     h, k = np.where(np.abs(b) < tiny, tiny, b), np.where(np.abs(e) < tiny, tiny, e)
     ah, ak = (k / h - rho) / s, (h / k - rho) / s
     jump = np.where(h * k > 0.0, 0.0, 0.5)
-    jump = np.where((b == 0.0) & (e == 0.0), 0.0, np.where((b == 0.0) | (e == 0.0), np.where(h + k >= 0.0, 0.0, 0.5), jump))
+    jump = np.where(
+        (b == 0.0) & (e == 0.0), 0.0, np.where((b == 0.0) | (e == 0.0), np.where(h + k >= 0.0, 0.0, 0.5), jump)
+    )
     value = 0.5 * (ndtr(h) + ndtr(k)) - owens_t(h, ah) - owens_t(k, ak) - jump
     # both thresholds at zero: Sheppard's formula (h/k above is then arbitrary)
     sheppard = 0.25 + np.arcsin(np.clip(rho, -1.0, 1.0)) / (2.0 * np.pi)

@@ -55,8 +55,8 @@ class Network:
     b: Array
     a: Array
     activation: Activation = activations.RELU
-    v: Array = field(default=None)  # type: ignore[assignment]
-    c: Array = field(default=None)  # type: ignore[assignment]
+    v: Array = field(default_factory=lambda: np.zeros(0))
+    c: Array = field(default_factory=lambda: np.zeros(0))
 
     def __init__(
         self,
@@ -92,17 +92,17 @@ class Network:
     @property
     def m(self) -> int:
         """Number of hidden units."""
-        return self.W.shape[0]
+        return int(self.W.shape[0])
 
     @property
     def d(self) -> int:
         """Number of inputs."""
-        return self.W.shape[1]
+        return int(self.W.shape[1])
 
     @property
     def q(self) -> int | None:
         """Number of outputs, or None when the output is a plain number."""
-        return self.a.shape[0] if self.a.ndim == 2 else None
+        return int(self.a.shape[0]) if self.a.ndim == 2 else None
 
     def __repr__(self) -> str:
         outputs = "" if self.q is None else f", q={self.q}"
@@ -116,7 +116,7 @@ class Network:
     # -- evaluation ----------------------------------------------------------------------------------------
 
     def __call__(self, X: ArrayLike) -> Array:
-        """f at the rows of X: (n,) or, with q outputs, (n, q). Memory beyond the result does not grow with n."""
+        """F at the rows of X: (n,) or, with q outputs, (n, q). Memory beyond the result does not grow with n."""
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.d:
             raise InvalidInput(f"X must have shape (n, {self.d}), one sample a row; got {X.shape}")
@@ -215,7 +215,9 @@ class Network:
         size = np.linalg.norm(np.atleast_2d(net.a), axis=0)
         W, b, a = [], [], []
         for group in groups:
-            weights = size[group] / size[group].sum() if size[group].sum() > 0.0 else np.full(len(group), 1.0 / len(group))
+            weights = (
+                size[group] / size[group].sum() if size[group].sum() > 0.0 else np.full(len(group), 1.0 / len(group))
+            )
             W.append(weights @ net.W[group])
             b.append(float(weights @ net.b[group]))
             a.append(net.a[..., group].sum(axis=-1))
@@ -280,7 +282,7 @@ class Network:
         from safetensors.numpy import save
 
         meta = {"format": _FORMAT, "version": _VERSION, "activation": self.activation.name}
-        data = save({k: np.ascontiguousarray(getattr(self, k)) for k in ("W", "b", "a", "v", "c")}, metadata=meta)
+        data = save({k: np.array(getattr(self, k), order="C") for k in ("W", "b", "a", "v", "c")}, metadata=meta)
         target = Path(path)
         handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
         try:
@@ -309,14 +311,16 @@ class Network:
                     raise ModelFileError(f"{name} is a safetensors file, but not a relumine network")
                 if meta.get("version") != _VERSION:
                     raise ModelFileError(
-                        f"{name} has format version {meta.get('version')!r}; this relumine reads {_VERSION!r}: upgrade relumine"
+                        f"{name} has format version {meta.get('version')!r}; this relumine reads {_VERSION!r}; upgrade"
                     )
                 missing = {"W", "b", "a", "v", "c"} - set(file.keys())
                 if missing:
                     raise ModelFileError(f"{name} is damaged: missing {', '.join(sorted(missing))}")
                 tensors = {k: file.get_tensor(k) for k in ("W", "b", "a", "v", "c")}
         except SafetensorError as error:
-            raise ModelFileError(f"{name} is not a readable safetensors file (truncated or foreign): {error}") from error
+            raise ModelFileError(
+                f"{name} is not a readable safetensors file (truncated or foreign): {error}"
+            ) from error
         wrong = [k for k, t in tensors.items() if t.dtype != np.float64]
         if wrong:
             raise ModelFileError(f"{name} is damaged: {', '.join(wrong)} not float64")

@@ -107,7 +107,7 @@ def sample(
     mean: ArrayLike | None = None,
     cov: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """n Gaussian inputs (standard unless ``mean`` and ``cov`` are given) and labels f(x) + noise·N(0, 1).
+    """N Gaussian inputs (standard unless ``mean`` and ``cov`` are given) and labels f(x) + noise·N(0, 1).
 
     Examples
     --------

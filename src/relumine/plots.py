@@ -14,9 +14,7 @@ from relumine.network import Network
 __all__ = ["true_and_found"]
 
 
-def true_and_found(
-    truth: Network, found: Network, losses: Sequence[float], path: str | os.PathLike[str]
-) -> None:
+def true_and_found(truth: Network, found: Network, losses: Sequence[float], path: str | os.PathLike[str]) -> None:
     """Save a picture of the units, true against found, and of the loss on the way there."""
     import matplotlib as mpl
     from matplotlib.figure import Figure

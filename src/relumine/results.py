@@ -239,8 +239,11 @@ class Recovery:
 
     def __str__(self) -> str:
         net = self.network
-        head = f"{self.status.title}: {net.m} {net.activation.name} units in {net.d} dimensions ({self.method}, {self.seconds:.1f} s)"
-        return "\n".join(part for part in (head, self.message, str(self.certificate), f"advice: {self.status.advice}") if part)
+        head = f"{self.status.title}: {net.m} {net.activation.name} units in {net.d} dimensions"
+        head += f" ({self.method}, {self.seconds:.1f} s)"
+        return "\n".join(
+            part for part in (head, self.message, str(self.certificate), f"advice: {self.status.advice}") if part
+        )
 
     def confidence_interval(self, level: float = 0.95) -> tuple[StandardErrors, StandardErrors]:
         """Lower and upper ends of normal confidence intervals, in the shapes of the parameters."""

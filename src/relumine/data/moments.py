@@ -79,9 +79,7 @@ class MomentSums:
            [0., 0., 0.]])
     """
 
-    def __init__(
-        self, d: int, order: int, estimator: Estimator = "regressed", baseline: Array | None = None
-    ) -> None:
+    def __init__(self, d: int, order: int, estimator: Estimator = "regressed", baseline: Array | None = None) -> None:
         if estimator not in get_args(Estimator):
             raise InvalidInput(f"unknown estimator {estimator!r}; known: {', '.join(get_args(Estimator))}")
         if d < 1 or order < 0:

@@ -25,12 +25,12 @@ class Samples:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return self.X.shape[0]
+        return int(self.X.shape[0])
 
     @property
     def d(self) -> int:
         """Number of inputs."""
-        return self.X.shape[1]
+        return int(self.X.shape[1])
 
 
 def as_samples(X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Samples:
@@ -47,7 +47,7 @@ def as_samples(X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = Non
     if X.ndim != 2 or X.shape[1] == 0:
         hint = "; for one input use X.reshape(-1, 1)" if X.ndim == 1 else ""
         raise InvalidInput(f"X must have shape (n, d), one sample a row; got {X.shape}{hint}")
-    if y.ndim == 2 and y.shape[1] == 0 or y.ndim not in (1, 2):
+    if (y.ndim == 2 and y.shape[1] == 0) or y.ndim not in (1, 2):
         raise InvalidInput(f"y must have shape (n,) or (n, q); got {y.shape}")
     if X.shape[0] != y.shape[0]:
         raise InvalidInput(f"X has {X.shape[0]} rows but y has {y.shape[0]}; they must describe the same samples")
@@ -84,7 +84,9 @@ def _finite(name: str, array: Array) -> None:
         return
     bad = ~np.isfinite(array)
     if not bad.any():  # finite values whose sum overflows
-        raise InvalidInput(f"{name} holds values so large (up to {np.abs(array).max():.2g}) that sums overflow; rescale it")
+        raise InvalidInput(
+            f"{name} holds values so large (up to {np.abs(array).max():.2g}) that sums overflow; rescale it"
+        )
     where = np.argwhere(bad)[0]
     place = f"row {where[0]}" + (f", column {where[1]}" if array.ndim == 2 else "")
     plural = "value" if bad.sum() == 1 else "values"

@@ -51,7 +51,9 @@ def whitening(X: Array, sample_weight: Array | None = None) -> Whitening:
     """
     n, d = X.shape
     if n <= d:
-        raise InvalidInput(f"{n} samples cannot span {d} inputs; at least {d + 1} are needed (about 5·width·(d+1) to recover)")
+        raise InvalidInput(
+            f"{n} samples cannot span {d} inputs; at least {d + 1} are needed (about 5·width·(d+1) to recover)"
+        )
     mean = np.average(X, axis=0, weights=sample_weight)
     gram = np.zeros((d, d))
     step = max(1, (1 << 20) // d)
@@ -63,7 +65,9 @@ def whitening(X: Array, sample_weight: Array | None = None) -> Whitening:
     scale = np.sqrt(np.diag(gram))
     constant = np.flatnonzero(scale <= 1e-14 * (np.abs(mean) + np.finfo(float).tiny))
     if constant.size:
-        raise InvalidInput(f"input column {constant[0]} is constant ({constant.size} such): it carries no information; drop it")
+        raise InvalidInput(
+            f"input column {constant[0]} is constant ({constant.size} such): it carries no information; drop it"
+        )
     correlation = gram / np.outer(scale, scale)
     smallest = np.linalg.eigvalsh(correlation)[0]
     if smallest < 1e-12 * d:

@@ -266,9 +266,7 @@ class _Step:
         A = self.G[np.ix_(free, free)] if free.size < w.size else self.G.copy()
         A[np.diag_indices_from(A)] += max(shift, 1e-13 * self.mean)
         try:
-            delta[free] = -cho_solve(
-                cho_factor(A, lower=True, overwrite_a=True, check_finite=False), self.g[free]
-            )
+            delta[free] = -cho_solve(cho_factor(A, lower=True, overwrite_a=True, check_finite=False), self.g[free])
         except LinAlgError:  # singular J and hardly any damping: the caller raises λ and comes back
             return delta
         return delta

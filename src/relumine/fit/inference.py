@@ -16,6 +16,8 @@ from relumine.results import StandardErrors
 
 Array = NDArray[np.float64]
 
+_TANGENT = 1500  # parameters up to which the score test projects off all first-order changes
+
 __all__ = ["Inference", "infer", "parameter_count", "structure_score"]
 
 
@@ -26,28 +28,47 @@ def parameter_count(net: Network, *, affine: bool) -> int:
     return net.m * per_unit + (net.d + 1) * q * affine
 
 
-def structure_score(rows: Rows, shape: Shape, R: Array, rng: np.random.Generator, probes: int = 256) -> float:
-    """Largest |t| of the residual R (n, q) against random hidden units: about 3 for noise, above 5 is structure.
+def structure_score(rows: Rows, shape: Shape, R: Array, U: Array, probes: int = 256) -> float:
+    """Largest |t| of the residual R (n, q) against other hidden units: about 3 for noise, above 5 is structure.
 
-    Each probe e(u·x̃) is freed of its affine part; t = ⟨probe, r⟩/(‖probe‖ rms(r)). The residual is orthogonal to the
-    fitted units, which only makes t smaller: the test errs on the side of calling a residual noise-like.
+    The probes φ = e(u·x̃) are units at random and, in the directions of the fitted U (m, d+1), units with other biases:
+    a target that bends where the network is straight shows there. t = ⟨φ⊥, r⟩/(‖φ⊥‖ rms(r)), the score test for one
+    more unit; φ⊥ is φ freed of what the model can express to first order, the columns x̃, e(z_i) and e'(z_i)x̃.
     """
-    D = rows.X.shape[1]
-    U = rng.normal(size=(probes, D))
-    U /= np.linalg.norm(U, axis=1, keepdims=True)
-    dot, square, C = np.zeros((probes, R.shape[1])), np.zeros(probes), np.zeros((D, probes))
-    for s in rows.chunks(probes):
-        F = shape.value(rows.X[s] @ U.T)
+    P = _probes(U, probes)
+    m, D = U.shape
+    tangent = m * D <= _TANGENT
+    size = D + m + m * D * tangent
+    G, N = np.zeros((size, size)), np.zeros((size, len(P)))
+    dot, square, BR = np.zeros((len(P), R.shape[1])), np.zeros(len(P)), np.zeros((size, R.shape[1]))
+    for s in rows.chunks(max(size, len(P)), least=512):
+        X = rows.X[s]
+        Z = X @ U.T
+        slopes = (shape.derivative(Z)[:, :, None] * X[:, None, :]).reshape(len(X), -1) if tangent else X[:, :0]
+        B, F = np.hstack([X, shape.value(Z), slopes]), shape.value(X @ P.T)
         weighted = rows.weigh(F, s)
+        G += rows.weigh(B, s).T @ B
+        N += B.T @ weighted
         dot += weighted.T @ R[s]
+        BR += B.T @ rows.weigh(R[s], s)
         square += np.einsum("ij,ij->j", weighted, F)
-        C += rows.X[s].T @ weighted
-    C /= rows.total
-    square -= rows.total * (C * C).sum(axis=0)
-    # R is orthogonal to x̃ where the model has an affine part; otherwise take that share out
-    dot -= C.T @ (rows.X.T @ rows.weigh(R))
-    spread = np.sqrt(np.einsum("ij,ij->j", rows.weigh(R), R) / rows.total)
-    return float(np.abs(dot / np.sqrt(np.maximum(square, 1e-300))[:, None] / np.maximum(spread, 1e-300)).max())
+    G[np.diag_indices(size)] += 1e-10 * np.trace(G) / size  # homogeneous units make the columns dependent
+    GN = cho_solve(cho_factor(G), N)
+    free, dot = square - np.einsum("ij,ij->j", N, GN), dot - GN.T @ BR
+    visible = free > 1e-4 * square
+    spread = np.sqrt(np.einsum("ij,ij->j", rows.weigh(R), R) / max(rows.n - size, 1) * rows.total / rows.n)
+    t = dot[visible] / np.sqrt(free[visible])[:, None] / np.maximum(spread, np.finfo(float).tiny)
+    return float(np.abs(t).max(initial=0.0))
+
+
+def _probes(U: Array, count: int) -> Array:
+    """Unit vectors (w, b): ``count`` at random, and nine biases along each of the first 64 fitted directions."""
+    V = np.random.default_rng(0).normal(size=(count, U.shape[1]))
+    biases = np.linspace(-2.0, 2.0, 9)
+    w = U[:64, :-1] / np.maximum(np.linalg.norm(U[:64, :-1], axis=1, keepdims=True), np.finfo(float).tiny)
+    along = np.column_stack([np.repeat(w, biases.size, axis=0), np.tile(biases, len(w))])
+    P = np.concatenate([V, along])
+    return np.asarray(P / np.linalg.norm(P, axis=1, keepdims=True))
 
 
 class Inference(NamedTuple):

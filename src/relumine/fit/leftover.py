@@ -102,9 +102,7 @@ def determined(problem: Additive, w: Array, margin: Array) -> bool:
     return True
 
 
-def _structure(
-    problem: Additive, w: Array, residual: Array, remaining: Array, inverse: Array, centred: bool
-) -> float:
+def _structure(problem: Additive, w: Array, residual: Array, remaining: Array, inverse: Array, centred: bool) -> float:
     """How far the residual is from noise, as |z|·noise, for sums and single coordinates.
 
     Wrong models leave functions of x outside the span of J. The score of each sum over k of 1, z_k,

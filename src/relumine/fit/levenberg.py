@@ -103,10 +103,7 @@ def minimise(
         history.append(at.loss / norm2)
         if progress is not None:
             progress(iteration + 1, history[-1])
-        if (
-            len(history) > schedule.plateau
-            and history[-1] > (1.0 - schedule.gain) * history[-1 - schedule.plateau]
-        ):
+        if len(history) > schedule.plateau and history[-1] > (1.0 - schedule.gain) * history[-1 - schedule.plateau]:
             reason = "plateau"
             break
     return Fit(at, tuple(history), reason, products, schedule)

@@ -96,7 +96,7 @@ def _solve(G: Array, h: Array) -> Array:
 
 @dataclass(frozen=True)
 class Unknowns:
-    """A change of all parameters: directions ``U`` (m, d+1), output weights ``A`` (m, q), affine part ``tau`` (d+1, q)."""
+    """A change of directions ``U`` (m, d+1), output weights ``A`` (m, q) and affine part ``tau`` (d+1, q)."""
 
     U: Array
     A: Array
@@ -107,7 +107,7 @@ class Unknowns:
         return float(np.vdot(self.U, other.U) + np.vdot(self.A, other.A) + np.vdot(self.tau, other.tau))
 
     def plus(self, t: float, other: Unknowns) -> Unknowns:
-        """self + t·other."""
+        """Self + t·other."""
         return Unknowns(self.U + t * other.U, self.A + t * other.A, self.tau + t * other.tau)
 
 

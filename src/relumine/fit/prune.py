@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -37,9 +38,9 @@ def prune(rows: Rows, shape: Shape, fit: Fit, width: int) -> Fit:
     return fit
 
 
-def polish(rows: Rows, shape: Shape, fit: Fit) -> Fit:
+def polish(rows: Rows, shape: Shape, fit: Fit, *, progress: Callable[[int, float], None] | None = None) -> Fit:
     """To the bottom of the basin, without regularisation."""
-    return minimise(rows, shape, fit.at.U, POLISH)
+    return minimise(rows, shape, fit.at.U, POLISH, progress=progress)
 
 
 def path(rows: Rows, shape: Shape, fit: Fit, exact: float) -> dict[int, Fit]:

@@ -44,7 +44,7 @@ class Rows:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return self.X.shape[0]
+        return int(self.X.shape[0])
 
     @property
     def total(self) -> float:

@@ -92,7 +92,8 @@ class ConjugateGradients:
         p, rz = z, r.dot(z)
         target = self.tolerance**2 * rz
         Hx, count = zero, 0
-        for count in range(1, self.cap + 1):
+        while count < self.cap:
+            count += 1
             Hp = self.lin.product(p)
             full = Unknowns(Hp.U + damping[:, None] * p.U, Hp.A, Hp.tau)
             curvature = p.dot(full)

@@ -13,7 +13,7 @@ __all__ = ["looks_gaussian", "random_directions", "second_moment_span", "span_di
 
 
 def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
-    """k vectors (w, b) uniform on the sphere of R^D, D = d+1."""
+    """K vectors (w, b) uniform on the sphere of R^D, D = d+1."""
     U = rng.normal(size=(k, D))
     return np.asarray(U / np.linalg.norm(U, axis=1, keepdims=True))
 
@@ -38,7 +38,7 @@ def second_moment_span(rows: Rows, width: int) -> Array:
 
 
 def span_directions(rng: np.random.Generator, k: int, span: Array) -> Array:
-    """k vectors (w, b) with w uniform in the given span (r, d)."""
+    """K vectors (w, b) with w uniform in the given span (r, d)."""
     r, d = span.shape
     inside = random_directions(rng, k, r + 1)
     return np.column_stack([inside[:, :-1] @ span, inside[:, -1]]).reshape(k, d + 1)

@@ -60,6 +60,7 @@ def recover_auto(
         answer,
         width=width,
         agreeing=search.agreeing,
+        rival=search.rival(fit),
         interrupted=interrupted,
         notes=search.notes,
         stages=search.stages,
@@ -73,8 +74,8 @@ def _too_few(task: Task, width: int | None, stages: list[Stage]) -> Recovery:
     D = task.rows.X.shape[1]
     net = task.to_user(task.shape.network(np.zeros((0, D)), np.zeros((0, task.q)), task.tau))
     message = (
-        f"{task.rows.n} rows of {task.q} output(s) cannot determine the {task.parameters(asked)} parameters of a network "
-        f"of width {asked} in {D - 1} dimensions; what is returned is the affine fit."
+        f"{task.rows.n} rows of {task.q} output(s) cannot determine the {task.parameters(asked)} parameters of a "
+        f"network of width {asked} in {D - 1} dimensions; what is returned is the affine fit."
     )
     certificate = Certificate(float("nan"), 0, does_not_prove="anything: there are more parameters than numbers")
     return Recovery(net, Status.UNDERDETERMINED, message, certificate, stages=tuple(stages), method="auto")

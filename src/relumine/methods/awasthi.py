@@ -110,9 +110,7 @@ def recover_awasthi(
     carry = _standardise(used.X, whiten)
     Z = used.X if carry is None else carry.apply(used.X)
     stage("inputs", "standard already" if carry is None else "whitened by their mean and covariance")
-    moments = estimate_in_subspace(
-        Z, used.y, 2 * order + 2, estimator, width if reduce is not False else None
-    )
+    moments = estimate_in_subspace(Z, used.y, 2 * order + 2, estimator, width if reduce is not False else None)
     stage("moments", f"{estimator}, {len(moments.basis)} of {samples.d} dimensions")
 
     eta = Thresholds.from_errors(moments.errors, len(moments.basis), order).updated(thresholds)
@@ -281,9 +279,7 @@ def _notes(units: UnitTable, X: Array) -> tuple[str, ...]:
     notes = []
     pairs = sum(terms.complex_pairs for terms in units.terms)
     if pairs:
-        notes.append(
-            f"{pairs} pairs of complex eigenvalues: two units that one of the tensors cannot tell apart"
-        )
+        notes.append(f"{pairs} pairs of complex eigenvalues: two units that one of the tensors cannot tell apart")
     kurtosis = np.mean(((X - X.mean(axis=0)) / X.std(axis=0)) ** 4, axis=0)
     worst = int(np.abs(kurtosis - 3.0).argmax())
     if abs(kurtosis[worst] - 3.0) > max(0.3, 6.0 * np.sqrt(24.0 / len(X))):

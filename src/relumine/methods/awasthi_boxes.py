@@ -211,9 +211,7 @@ def check_width(width: int, d: int, order: int) -> None:
         raise InvalidInput(f"width must be a whole number ≥ 1, got {width!r}")
     most = packed_size(d, order)
     if width > most:
-        remedy = (
-            next(ell for ell in range(order, order + 64) if packed_size(d, ell) >= width) if d > 1 else None
-        )
+        remedy = next(ell for ell in range(order, order + 64) if packed_size(d, ell) >= width) if d > 1 else None
         raise InvalidInput(
             f"order {order} in {d} dimensions can tell at most {most} units apart, width={width} asked; "
             + (f"use order={remedy}, or method='auto'" if remedy else "use method='auto'")
@@ -223,20 +221,14 @@ def check_width(width: int, d: int, order: int) -> None:
 def as_tensors(T: Tensors, order: int) -> list[SymmetricTensor]:
     """T₀ … T_{2ℓ+2} as symmetric tensors; an error says which is missing or malformed."""
     if len(T) < 2 * order + 3:
-        raise InvalidInput(
-            f"order {order} needs the tensors of order 0 … {2 * order + 2}, got {len(T)} of them"
-        )
+        raise InvalidInput(f"order {order} needs the tensors of order 0 … {2 * order + 2}, got {len(T)} of them")
     first = T[1].d if isinstance(T[1], SymmetricTensor) else np.asarray(T[1]).size
     out = []
     for k, t in enumerate(T):
         if not isinstance(t, SymmetricTensor):
             if np.shape(t) != (first,) * k:
                 raise InvalidInput(f"T[{k}] must have shape {(first,) * k}, got {np.shape(t)}")
-            t = (
-                SymmetricTensor.from_dense(t)
-                if k
-                else SymmetricTensor(np.asarray(t, float).reshape(1), first, 0)
-            )
+            t = SymmetricTensor.from_dense(t) if k else SymmetricTensor(np.asarray(t, float).reshape(1), first, 0)
         if (t.order, t.d) != (k, first) or not np.isfinite(t.entries).all():
             raise InvalidInput(f"T[{k}] must be a finite tensor of order {k} over {first} dimensions")
         out.append(t)

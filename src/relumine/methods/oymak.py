@@ -158,9 +158,7 @@ def _attempts(
         stages.append(Stage(f"fit {attempt + 1}", time.perf_counter() - began, float(history[-1])))
         began = time.perf_counter()
         found = judge(problem, part, theta, w_fit, options.method, rng.uniform(-0.5, 0.5, problem.d) * reach)
-        stages.append(
-            Stage(f"certificate {attempt + 1}", time.perf_counter() - began, note=found.status.value)
-        )
+        stages.append(Stage(f"certificate {attempt + 1}", time.perf_counter() - began, note=found.status.value))
         found = replace(found, history=history, step=mu)
         # an exact but undetermined fit is final; an undetermined stop on the way is not
         if found.ok or (found.status is Status.UNDERDETERMINED and found.certificate.residual < 1e-9):
@@ -181,18 +179,14 @@ def _hold_out(problem: Additive, rng: np.random.Generator) -> NDArray[np.bool_]:
     return out
 
 
-def _fit(
-    problem: Additive, theta: Array, w: Array, options: _Options, probe: Tails
-) -> tuple[Array, Array, float]:
+def _fit(problem: Additive, theta: Array, w: Array, options: _Options, probe: Tails) -> tuple[Array, Array, float]:
     """Run one iteration to its end: (w, relative residuals from the start on, last step size)."""
     if options.method == "gauss-newton":
         iterates, mu, steps = gauss_newton(problem, w, theta), float("nan"), options.max_iter
     else:
         mu = _step_size(problem, w, options, probe)
         parts = _batches(problem, options.batches)
-        iterates = descend(
-            parts, w, theta, mu, options.centred, safeguard=options.step == "auto" and len(parts) == 1
-        )
+        iterates = descend(parts, w, theta, mu, options.centred, safeguard=options.step == "auto" and len(parts) == 1)
         steps = options.max_iter if len(parts) == 1 else len(parts)
     deviation = float(np.std(problem.y)) or 1.0
     rounding = np.finfo(np.float64).eps * np.sqrt(problem.d) * size(problem, w)
@@ -270,9 +264,7 @@ def _door(
         labels = as_samples(np.zeros((len(X), 1)), y).y
         for i in range(0, len(X), 4096):
             if not np.isfinite(X[i : i + 4096]).all():
-                raise InvalidInput(
-                    f"X has NaN or infinite values in rows {i} to {i + 4095}; drop or fill such rows"
-                )
+                raise InvalidInput(f"X has NaN or infinite values in rows {i} to {i + 4095}; drop or fill such rows")
     else:
         samples = as_samples(X, y)
         rows, labels = samples.X, samples.y
@@ -286,13 +278,9 @@ def _door(
         raise InvalidInput("bound must be positive: it is Θ in |w_k| ≤ Θ")
     a = np.ones(d) if weights is None else _vector("weights", weights, d)
     if (a == 0.0).any():
-        raise InvalidInput(
-            "weights must be non-zero: a coordinate with weight 0 leaves no trace in y; drop its column"
-        )
+        raise InvalidInput("weights must be non-zero: a coordinate with weight 0 leaves no trace in y; drop its column")
     if not -1.0 <= slope < 1.0:
-        raise InvalidInput(
-            f"slope must lie in [-1, 1), got {slope}: at 1 the model is linear, only Σ a_k w_k is seen"
-        )
+        raise InvalidInput(f"slope must lie in [-1, 1), got {slope}: at 1 the model is linear, only Σ a_k w_k is seen")
     return Additive(rows, np.ascontiguousarray(labels.reshape(len(labels))), a, float(slope)), theta
 
 

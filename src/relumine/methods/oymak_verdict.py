@@ -21,9 +21,7 @@ __all__ = ["judge", "size"]
 EXACT = 1e-10
 
 
-def judge(
-    problem: Additive, part: Additive, theta: Array, w: Array, method: str, elsewhere: Array
-) -> Decoding:
+def judge(problem: Additive, part: Additive, theta: Array, w: Array, method: str, elsewhere: Array) -> Decoding:
     """Exact, noise, or neither: decided on the rows that the fit of w left out (``part.out``)."""
     test = held_out(part)
     errors, unit = np.abs(test.residual(w)), size(test, w)
@@ -45,9 +43,7 @@ def judge(
         return Decoding(w, Status.UNDERDETERMINED, _blind(part, w) + notes, certificate)
     if exact:
         proves = "no other vector near this one explains the rows, and it predicts rows it never saw"
-        message = (
-            f"{len(errors)} held-out rows are reproduced to {errors.max() / unit:.1e} of their size.{notes}"
-        )
+        message = f"{len(errors)} held-out rows are reproduced to {errors.max() / unit:.1e} of their size.{notes}"
         w = _polish(problem, theta, w, method, steps=1)
         return Decoding(w, Status.EXACT, message, replace(certificate, proves=proves))
     objections = (
@@ -63,9 +59,7 @@ def judge(
     if not determined(part, w, margin + 3.0 * final.standard_errors):
         return Decoding(w, Status.UNDERDETERMINED, _blind(part, w) + notes, certificate)
     typical = float(np.median(final.standard_errors))
-    message = (
-        f"Label noise of standard deviation {final.noise:.3g}; typical standard error {typical:.2g}.{notes}"
-    )
+    message = f"Label noise of standard deviation {final.noise:.3g}; typical standard error {typical:.2g}.{notes}"
     proves = "the residual is indistinguishable from noise, and a second start ends at the same vector"
     certificate = replace(certificate, noise=final.noise, proves=proves)
     return Decoding(w, Status.NOISY, message, certificate, final.standard_errors)
@@ -81,13 +75,9 @@ def _objections(part: Additive, theta: Array, w: Array, found: Evidence, elsewhe
     # χ² with d degrees of freedom at the true w, 0 at the minimum
     to_go, unit = float(found.remaining @ found.G @ found.remaining), found.noise**2
     if not beyond.any() and to_go > (0.1 * d + 10.0 * np.count_nonzero(edge)) * unit:
-        objections.append(
-            "the iteration ended away from a minimum (raise max_iter, or use method='gauss-newton')"
-        )
+        objections.append("the iteration ended away from a minimum (raise max_iter, or use method='gauss-newton')")
     if found.structure > 6.0:
-        objections.append(
-            f"the residual still depends on the probes ({found.structure:.0f} standard deviations)"
-        )
+        objections.append(f"the residual still depends on the probes ({found.structure:.0f} standard deviations)")
     if found.held_out > 1.0:
         objections.append("rows left out of the fit are predicted worse than noise allows")
     if part.n - d < max(10, d // 4):
@@ -123,9 +113,7 @@ def _blind(part: Additive, w: Array) -> str:
     count = part.sums(w).M1
     never = np.flatnonzero((count == 0) | (count == part.n))
     if never.size == 0:
-        return (
-            "The rows leave some combination of coordinates free (columns of X may repeat or be dependent)."
-        )
+        return "The rows leave some combination of coordinates free (columns of X may repeat or be dependent)."
     shown = ", ".join(map(str, never[:10])) + (", …" if never.size > 10 else "")
     return (
         f"w + x never changes sign in {never.size} of {part.d} columns ({shown}): each adds nothing or "
@@ -140,9 +128,7 @@ def _twins(problem: Additive) -> tuple[str, ...]:
     twin = np.flatnonzero(first[inverse.ravel()] != np.arange(problem.d))
     pairs = [(int(first[inverse.ravel()[k]]), int(k)) for k in twin]
     pairs = [(j, k) for j, k in pairs if np.array_equal(problem.X[:, j], problem.X[:, k])]
-    return tuple(
-        f"columns {j} and {k} of X are equal: their coordinates may be swapped" for j, k in pairs[:5]
-    )
+    return tuple(f"columns {j} and {k} of X are equal: their coordinates may be swapped" for j, k in pairs[:5])
 
 
 def _at_bound(w: Array, theta: Array) -> tuple[str, ...]:

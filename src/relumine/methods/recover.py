@@ -96,9 +96,7 @@ def recover(
     if method == "auto":
         if options:
             raise InvalidInput(f"method='auto' does not know the option {next(iter(options))!r}")
-        result = recover_auto(
-            samples, width, sigma, rng=generator, starts=starts, seconds=seconds, progress=progress
-        )
+        result = recover_auto(samples, width, sigma, rng=generator, starts=starts, seconds=seconds, progress=progress)
     elif method == "awasthi":
         if width is None:
             raise InvalidInput("method='awasthi' needs the width; method='auto' can find it")

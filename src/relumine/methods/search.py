@@ -47,6 +47,7 @@ class Search:
     stages: list[Stage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     evidence: dict[int, Evidence] = field(default_factory=dict)
+    students: dict[int, float] = field(default_factory=dict)
     _span: Array | None = None
     _looked: bool = False
 
@@ -65,7 +66,15 @@ class Search:
         """Whether the residual looks like noise and the units explain more than they cost."""
         if fit.at.U.shape[0] and self.bic(fit) >= self.task.parameters(0) * log(self.task.values):
             return False
-        return structure_score(self.task.rows, self.task.shape, fit.at.R, np.random.default_rng(0)) < STRUCTURE
+        if self.rival(fit) is not None:
+            return False
+        return structure_score(self.task.rows, self.task.shape, fit.at.R, fit.at.U) < STRUCTURE
+
+    def rival(self, fit: Fit) -> int | None:
+        """The width of a student that explains more than the fit does, beyond what its size accounts for."""
+        wider = {k: bic for k, bic in self.students.items() if k > fit.at.U.shape[0]}
+        best = min(wider, key=lambda k: wider[k], default=None)
+        return best if best is not None and wider[best] < self.bic(fit) - 10.0 else None
 
     # -- one start -------------------------------------------------------------------------------------------
 
@@ -102,6 +111,7 @@ class Search:
         self.used += 1
         name = f"start {self.used}"
         fit = minimise(self.task.rows, self.task.shape, U, SEARCH, progress=self._report(name, k))
+        self.students[k] = min(self.bic(fit), self.students.get(k, float("inf")))
         note = f"{kind}, {k} units, {len(fit.history) - 1} steps, {fit.reason}"
         self.stages.append(Stage(name, time.perf_counter() - began, fit.loss, note))
         return fit
@@ -120,24 +130,38 @@ class Search:
             k = min(max(ceil(_OVER[attempt % len(_OVER)] * width), width + 2), widest)
             fit = self.student(k, width)
             began = time.perf_counter()
-            fit = polish(task.rows, task.shape, prune(task.rows, task.shape, fit, width))
+            fit = prune(task.rows, task.shape, fit, width)
+            fit = polish(task.rows, task.shape, fit, progress=self._report("polish", width))
             self.stages.append(Stage("polish", time.perf_counter() - began, fit.loss, f"{width} units, {fit.reason}"))
             self.consider(fit)
             if self.is_exact(fit) or self.out_of_time():
                 break
             if self.agreeing >= 2 and self.best is not None and self.is_noise(self.best):
                 break
-        assert self.best is not None  # noqa: S101  (starts ≥ 1)
+        assert self.best is not None
         return self.best
 
     def consider(self, fit: Fit) -> None:
-        """Keep the fit if it is the best; count how many starts ended there."""
-        if self.best is None or fit.loss < (1.0 - 1e-6) * self.best.loss:
+        """Keep the fit if it is the best; count how many starts ended at the same network."""
+        if self.best is None:
             self.best, self.agreeing = fit, 1
-        elif fit.loss <= (1.0 + 1e-6) * self.best.loss:
-            self.agreeing += 1
-            if fit.loss < self.best.loss:
-                self.best = fit
+            return
+        same = self._same(fit, self.best)
+        self.agreeing = self.agreeing + 1 if same else 1 if fit.loss < self.best.loss else self.agreeing
+        if fit.loss < self.best.loss:
+            self.best = fit
+
+    def _same(self, fit: Fit, other: Fit) -> bool:
+        """Whether two fits are one network as far as the data can tell.
+
+        With noise the loss has many tiny dents, one wherever a kink passes a sample, so equal networks differ a little:
+        by less than 4 in N log(loss), twice the log-likelihood, and in no direction by much.
+        """
+        if abs(np.log(fit.loss / other.loss)) * self.task.values > 4.0 or fit.at.U.shape != other.at.U.shape:
+            return False
+        U, V = (f.at.U / np.linalg.norm(f.at.U, axis=1, keepdims=True) for f in (fit, other))
+        cosines = np.abs(U @ V.T)
+        return bool(min(cosines.max(axis=0).min(), cosines.max(axis=1).min()) > 0.9)
 
     # -- the width, too --------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ class Task:
 
     ``rows``: white, with the affine part ``tau`` (d+1, q) taken out of Y; ``plain``: the same rows with it, for
     models without affine part. ``units`` (q,): what the outputs were divided by. ``exact``: relative loss that is
-    rounding error. ``held``: rows never used in the fit.
+    rounding error. ``held``: rows never used in the fit. ``discrete``: every input takes only a few values.
     """
 
     rows: Rows
@@ -37,11 +37,12 @@ class Task:
     exact: float
     held: Samples
     vector: bool
+    discrete: bool
 
     @property
     def q(self) -> int:
         """Number of outputs."""
-        return self.rows.Y.shape[1]
+        return int(self.rows.Y.shape[1])
 
     @property
     def values(self) -> int:
@@ -50,7 +51,7 @@ class Task:
 
     def parameters(self, width: int) -> int:
         """Free parameters of a network of that width, affine part included."""
-        D = self.rows.X.shape[1]
+        D = int(self.rows.X.shape[1])
         per_unit = D - 1 + self.q + (0 if self.shape.homogeneous else 1)
         return width * per_unit + D * self.q
 
@@ -89,4 +90,20 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     rounding = 64.0 * np.finfo(float).eps * float(np.max(magnitude / units))
     exact = max(1e-18, rounding**2)
     held = Samples(samples.X[aside], Y[aside], None if samples.weight is None else samples.weight[aside])
-    return Task(rows, plain, tau / units, shape_of(activation), white, units, exact, held, samples.y.ndim == 1)
+    return Task(
+        rows,
+        plain,
+        tau / units,
+        shape_of(activation),
+        white,
+        units,
+        exact,
+        held,
+        samples.y.ndim == 1,
+        _discrete(samples.X),
+    )
+
+
+def _discrete(X: Array, most: int = 8) -> bool:
+    """Whether every column takes at most a few distinct values: then no kink is seen, only its effect on a lattice."""
+    return len(X) > 2 * most and all(np.unique(column).size <= most for column in X[:4096].T)

@@ -44,6 +44,8 @@ def settle(task: Task, at: Projection, loss: float) -> Answer:
     """The fit as a network: with signs that make the affine part vanish if there are such, else with it."""
     net = task.shape.network(at.U, at.A, task.tau + at.tau)
     with_affine = Answer(net, at.R, loss, True, "")
+    if not net.m:
+        return with_affine
     exact = loss <= task.exact
     orientation = orient(net, exact=exact)
     if exact and orientation.residual > 1e-5:
@@ -74,6 +76,7 @@ def conclude(
     *,
     width: int | None,
     agreeing: int,
+    rival: int | None,
     interrupted: bool,
     notes: list[str],
     stages: list[Stage],
@@ -84,7 +87,7 @@ def conclude(
     exact = answer.loss <= task.exact
     net, errors, inference = _finished(task, answer, _DENSE_EXACT if exact else _DENSE_NOISY)
     residual = _held_out(task, net)
-    status, message = _judge(task, answer, net, inference, residual, width, agreeing)
+    status, message = _judge(task, answer, net, inference, residual, agreeing, rival)
     if interrupted and status is not Status.EXACT:
         status, message = Status.INTERRUPTED, f"Interrupted; {message[0].lower()}{message[1:]}"
     units, remarks = _remarks(task, answer, net, width, status)
@@ -131,7 +134,7 @@ def _held_out(task: Task, net: Network) -> float:
 
 
 def _judge(
-    task: Task, answer: Answer, net: Network, inference: Inference, residual: float, width: int | None, agreeing: int
+    task: Task, answer: Answer, net: Network, inference: Inference, residual: float, agreeing: int, rival: int | None
 ) -> tuple[Status, str]:
     """The status and one sentence of reasons."""
     exact = answer.loss <= task.exact
@@ -143,26 +146,47 @@ def _judge(
         if blind or not (np.isnan(inference.condition) or inference.condition < 1e14):
             which = f"unit {blind[0]} switches on fewer rows than it has parameters" if blind else "the fit is singular"
             return Status.AMBIGUOUS, f"Every row is reproduced, but {which}."
-        if answer.net.m and _all_discrete(task):
-            return Status.AMBIGUOUS, "Every row is reproduced, but each input takes only a few values: kinks are unseen."
-        return Status.EXACT, f"{net.m} units, relative error {residual:.1e} on {task.held.n} rows never used in the fit."
-    if N <= p:
+        if answer.net.m and task.discrete:
+            return (
+                Status.AMBIGUOUS,
+                "Every row is reproduced, but each input takes only a few values: kinks are unseen.",
+            )
+        return (
+            Status.EXACT,
+            f"{net.m} units, relative error {residual:.1e} on {task.held.n} rows never used in the fit.",
+        )
+    if p >= N:
         return Status.UNDERDETERMINED, f"{N} numbers cannot determine {p} parameters."
-    score = structure_score(task.rows, task.shape, answer.R, np.random.default_rng(0))
+    if rival is not None:
+        return (
+            Status.NOT_RECOVERED,
+            f"A network of {rival} units explains the data better, by more than its size accounts for.",
+        )
+    directions = np.column_stack([answer.net.W, answer.net.b])
+    score = structure_score(task.rows, task.shape, answer.R, directions)
     noise = inference.noise / task.units
     held = task.held
     held_error = (net(held.X).reshape(held.y.shape) - held.y) / task.units
     scale = 1.0 if held.weight is None else np.sqrt(held.weight)[:, None]
     excess = float(np.mean((held_error * scale / np.maximum(noise, 1e-300)) ** 2))
     if N * log(max(answer.loss, 1e-300)) + (p - task.parameters(0)) * log(N) >= 0.0 and answer.net.m:
-        return Status.NOT_RECOVERED, "The hidden units explain no more than chance would: the data look affine plus noise."
+        return (
+            Status.NOT_RECOVERED,
+            "The hidden units explain no more than chance would: the data look affine plus noise.",
+        )
     if score >= STRUCTURE:
-        return Status.NOT_RECOVERED, f"The residual is not noise (score {score:.1f}, noise stays below {STRUCTURE:.0f})."
+        return (
+            Status.NOT_RECOVERED,
+            f"The residual is not noise (score {score:.1f}, noise stays below {STRUCTURE:.0f}).",
+        )
     if excess > float(fisher_f.isf(1e-6, held.y.size, max(N - p, 1))):
         return Status.NOT_RECOVERED, "The error on rows set aside is larger than the fit's own: it does not generalise."
     if agreeing < 2 and answer.net.m:
         return Status.NOT_RECOVERED, "No two starts agree on a network, so none can be trusted."
-    return Status.NOISY, f"{net.m} units; what is left looks like noise of standard deviation {_rms(inference.noise):.3g}."
+    return (
+        Status.NOISY,
+        f"{net.m} units; what is left looks like noise of standard deviation {_rms(inference.noise):.3g}.",
+    )
 
 
 def _rms(x: Array) -> float:
@@ -181,23 +205,17 @@ def _one_sided(task: Task, answer: Answer) -> list[int]:
     return [int(i) for i in np.flatnonzero(minor < needed)]
 
 
-def _all_discrete(task: Task, most: int = 8) -> bool:
-    """Whether every input takes at most a few distinct values."""
-    sample = task.held.X if task.rows.n < 64 else task.rows.X[:4096, :-1]
-    return all(np.unique(np.round(column, 9)).size <= most for column in sample.T) if len(sample) > 2 * most else False
-
-
 def _remarks(task: Task, answer: Answer, net: Network, width: int | None, status: Status) -> tuple[Units, list[str]]:
     """Which units are known how well, and what to tell about signs and absorbed units."""
     everyone = tuple(range(net.m))
     remarks, absorbed = [], []
-    if answer.affine:
+    if answer.affine and net.m:
         remarks.append(f"signs: {answer.signs}; the affine part is kept" if answer.signs else "the affine part is kept")
     elif answer.signs:
         remarks.append(answer.signs)
     if width is not None and net.m < width:
         absorbed.append(
-            f"{width - net.m} of {width} units: they never switch on these data (or cancel), so they are part of v·x + c"
+            f"{width - net.m} of {width} units: they never switch on these data, so they are part of v·x + c"
         )
     if not status.ok:
         return Units((), (), tuple(absorbed)), remarks
@@ -206,8 +224,8 @@ def _remarks(task: Task, answer: Answer, net: Network, width: int | None, status
 
 
 _PROVES = {
-    Status.EXACT: "this network reproduces rows it never saw to rounding error, so on this input distribution it is the "
-    "function; by the uniqueness of ReLU networks without parallel units its parameters are the network's, up to "
+    Status.EXACT: "this network reproduces rows it never saw to rounding error, so on this input distribution it is "
+    "the function; by the uniqueness of ReLU networks without parallel units its parameters are the network's, up to "
     "permutation, scale and flips",
     Status.NOISY: "the residual shows no structure against 256 random hidden units and rows set aside are predicted as "
     "well as the noise allows; several starts agree",

@@ -29,11 +29,12 @@ class Orientation(NamedTuple):
 
 def flip_columns(net: Network) -> Array:
     """What flipping unit i adds to (v, c), as column i, outputs stacked: ((d+1)q, m). For ReLU a_i (w_i, b_i)."""
+    shape = ((net.d + 1) * (net.q or 1), net.m)
     if net.activation.reflection is None:
-        return np.zeros(((net.d + 1) * (net.q or 1), net.m))
+        return np.zeros(shape)
     _, slope, constant = net.activation.reflection
     units = np.column_stack([-slope * net.W, constant - slope * net.b])
-    return np.einsum("qm,md->qdm", np.atleast_2d(net.a), units).reshape(-1, net.m)
+    return np.asarray(np.einsum("qm,md->qdm", np.atleast_2d(net.a), units).reshape(shape))
 
 
 def orient(net: Network, *, exact: bool = True, seconds: float = 20.0) -> Orientation:

@@ -74,9 +74,7 @@ def fit_readout(
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
         Z = X[rows] @ W.T + b
-        features = np.column_stack(
-            [a * np.maximum(Z, 0.0), a * np.maximum(-Z, 0.0), X[rows], np.ones(len(Z))]
-        )
+        features = np.column_stack([a * np.maximum(Z, 0.0), a * np.maximum(-Z, 0.0), X[rows], np.ones(len(Z))])
         seen = np.einsum("np,np->n", features, features) <= tau**2
         features = features[seen]
         gram += features.T @ features

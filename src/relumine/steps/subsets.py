@@ -92,14 +92,13 @@ def _meet_in_the_middle(Q: Array, t: Array, tol: float) -> Bits:
     """Subsets of the two halves whose sums add up to t along one random direction (the caller checks the others)."""
     m = Q.shape[1]
     half = m // 2
-    direction = np.random.default_rng(0).normal(size=Q.shape[0])
-    direction /= np.linalg.norm(direction)
+    direction = np.random.default_rng(0).normal(size=Q.shape[0]) / np.sqrt(Q.shape[0])
     weights, target = direction @ Q, float(direction @ t)
 
     def sums_of(part: Array) -> Array:
         sums = np.zeros(1)
-        for w in part:  # doubles each time; bit j of the position says whether element j is in
-            sums = np.concatenate([sums, sums + w])
+        for weight in part:  # doubles each time; bit j of the position says whether element j is in
+            sums = np.concatenate([sums, sums + weight])
         return sums
 
     left, right = sums_of(weights[:half]), sums_of(weights[half:])

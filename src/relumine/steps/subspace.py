@@ -38,9 +38,7 @@ def weight_subspace(T2: SymmetricTensor, width: int) -> tuple[Array, Array]:
            [0., 0., 1.]]), array([-2.,  1.,  0.]))
     """
     if T2.order != 2 or not 1 <= width <= T2.d:
-        raise InvalidInput(
-            f"needs an order-2 tensor and 1 ≤ width ≤ {T2.d}; got order {T2.order}, width {width}"
-        )
+        raise InvalidInput(f"needs an order-2 tensor and 1 ≤ width ≤ {T2.d}; got order {T2.order}, width {width}")
     values, vectors = np.linalg.eigh(T2.dense())
     rank = np.argsort(-np.abs(values), kind="stable")
     return np.ascontiguousarray(vectors.T[rank[:width]]), values[rank]

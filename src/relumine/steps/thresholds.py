@@ -76,9 +76,7 @@ class Thresholds:
                 continue
             numbers = np.asarray(value, dtype=np.float64)
             if numbers.size not in ((1,) if name == "eta3" else (1, 2)) or not (numbers >= 0.0).all():
-                raise InvalidInput(
-                    f"{name} must be a number ≥ 0 (or two, for T_2ℓ+1 and T_2ℓ+2), got {value!r}"
-                )
+                raise InvalidInput(f"{name} must be a number ≥ 0 (or two, for T_2ℓ+1 and T_2ℓ+2), got {value!r}")
             pair = np.broadcast_to(numbers.ravel(), (2,))
             new[name] = float(pair[0]) if name == "eta3" else (float(pair[0]), float(pair[1]))
         return replace(self, **new)

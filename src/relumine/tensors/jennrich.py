@@ -88,9 +88,7 @@ def jennrich(
     """
     z = T.order - 2 * order
     if order < 1 or z < 1:
-        raise InvalidInput(
-            f"Jennrich needs a tensor of order 2ℓ+z with ℓ, z ≥ 1; got order {T.order}, ℓ={order}"
-        )
+        raise InvalidInput(f"Jennrich needs a tensor of order 2ℓ+z with ℓ, z ≥ 1; got order {T.order}, ℓ={order}")
     rng = np.random.default_rng(rng)
     left, s, _ = np.linalg.svd(T.flatten(order, order + z), full_matrices=False)
     if not 0 <= rank <= s.size:

@@ -52,9 +52,7 @@ def joint_diagonalise(
     M = np.asarray(matrices, dtype=np.float64)
     if M.ndim != 3 or M.shape[0] < 2 or M.shape[1] != M.shape[2]:
         raise InvalidInput(f"needs at least two square matrices, shape (L, k, k); got {M.shape}")
-    if not np.isfinite(M).all() or not np.allclose(
-        M, M.transpose(0, 2, 1), atol=1e-10 * np.abs(M).max(initial=0.0)
-    ):
+    if not np.isfinite(M).all() or not np.allclose(M, M.transpose(0, 2, 1), atol=1e-10 * np.abs(M).max(initial=0.0)):
         raise InvalidInput("the matrices must be finite and symmetric")
     B = _start(M, np.random.default_rng(rng), contractions)
     off, done = _off(B, M), 0

@@ -73,9 +73,7 @@ def subspace_power(
     """
     size = packed_size(d, order)
     if order < 2 or basis.ndim != 2 or basis.shape[1] != size or basis.shape[0] >= size:
-        raise InvalidInput(
-            f"needs order ≥ 2 and a basis of shape (r, {size}) with r < {size}, got {basis.shape}"
-        )
+        raise InvalidInput(f"needs order ≥ 2 and a basis of shape (r, {size}) with r < {size}, got {basis.shape}")
     rng = np.random.default_rng(rng)
     X = rng.normal(size=(20 * len(basis) if starts is None else starts, d))
     X /= np.linalg.norm(X, axis=1, keepdims=True)

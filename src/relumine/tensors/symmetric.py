@@ -30,9 +30,7 @@ __all__ = [
     "symmetrize",
 ]
 
-_DENSE_LIMIT = (
-    1 << 27
-)  # numbers in a dense tensor or a flattening (1 GB): beyond it, say so instead of swapping
+_DENSE_LIMIT = 1 << 27  # numbers in a dense tensor or a flattening (1 GB): beyond it, say so instead of swapping
 
 
 def packed_size(d: int, k: int) -> int:
@@ -177,20 +175,14 @@ class SymmetricTensor:
             raise InvalidInput("the tensor holds NaN or infinite values")
         d, k = dense.shape[0], dense.ndim
         packed = cls(dense[tuple(indices(d, k).T)] * np.sqrt(multiplicities(d, k)), d, k)
-        if check and not np.allclose(
-            packed.dense(), dense, rtol=1e-8, atol=1e-10 * np.abs(dense).max(initial=0.0)
-        ):
-            raise InvalidInput(
-                f"the order-{k} tensor is not symmetric; average it over permutations of its axes first"
-            )
+        if check and not np.allclose(packed.dense(), dense, rtol=1e-8, atol=1e-10 * np.abs(dense).max(initial=0.0)):
+            raise InvalidInput(f"the order-{k} tensor is not symmetric; average it over permutations of its axes first")
         return packed
 
     def dense(self) -> Array:
         """The full array of shape (d,)*k."""
         if float(self.d) ** self.order > _DENSE_LIMIT:
-            raise InvalidInput(
-                f"a dense order-{self.order} tensor over {self.d} dimensions does not fit in memory"
-            )
+            raise InvalidInput(f"a dense order-{self.order} tensor over {self.d} dimensions does not fit in memory")
         where, factor = _merge(self.d, (1,) * self.order)
         return np.asarray((self.entries[where] * factor).reshape((self.d,) * self.order))
 
@@ -229,9 +221,7 @@ class SymmetricTensor:
 
     def __add__(self, other: SymmetricTensor) -> SymmetricTensor:
         if (self.d, self.order) != (other.d, other.order):
-            raise InvalidInput(
-                f"cannot add tensors of (d, order) {(self.d, self.order)} and {(other.d, other.order)}"
-            )
+            raise InvalidInput(f"cannot add tensors of (d, order) {(self.d, self.order)} and {(other.d, other.order)}")
         return SymmetricTensor(self.entries + other.entries, self.d, self.order)
 
     def __mul__(self, factor: float) -> SymmetricTensor:

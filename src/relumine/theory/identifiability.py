@@ -12,18 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import qr
 
 from relumine.network import Network
 from relumine.results import InvalidInput
+from relumine.steps.orient import flip_columns
+from relumine.steps.subsets import subsets
 
 Array = NDArray[np.float64]
 Signs = NDArray[np.int8]
 
 __all__ = ["Identifiability", "counterexample", "sign_patterns"]
-
-_BITS = 20  # at most 2^20 candidates are enumerated at once
-_MOST = 1 << 16  # patterns listed before giving up
 
 
 @dataclass(frozen=True)
@@ -65,17 +63,14 @@ def sign_patterns(net: Network, tol: float = 1e-9) -> Identifiability:
     if net.activation.name != "relu":
         raise InvalidInput(f"Theorem 3.4 is about ReLU networks, this one has {net.activation.name} units")
     net = net.scaled()
-    a = np.atleast_2d(net.a)
-    units = np.column_stack([net.W, net.b])
-    # columns a_i(w_i, b_i), outputs stacked
-    Q = (a[:, None, :] * units.T[None, :, :]).reshape(len(a) * (net.d + 1), net.m)
+    Q = flip_columns(net)  # columns a_i(w_i, b_i)
     size = np.linalg.norm(Q, axis=0)
     scale = float(size.max(initial=0.0)) or 1.0
     dead = size <= tol * scale
     live = np.flatnonzero(~dead)
-    subsets = _zero_sums(Q[:, live] / scale, tol)
-    flipped = np.zeros((len(subsets), net.m), dtype=bool)
-    flipped[:, live] = subsets
+    zero_sums = subsets(Q[:, live] / scale, np.zeros(len(Q)), tol)
+    flipped = np.zeros((len(zero_sums), net.m), dtype=bool)
+    flipped[:, live] = zero_sums
     patterns = np.where(flipped, -1, 1).astype(np.int8)
     remarks = [f"unit {i} has a = 0: its weights do not matter" for i in np.flatnonzero(dead)]
     remarks += [
@@ -125,78 +120,3 @@ def _parallel(W: Array, tol: float) -> list[tuple[int, int]]:
     cosines = np.abs(W @ W.T)
     i, j = np.nonzero(np.triu(cosines > 1.0 - tol, 1))
     return list(zip(i.tolist(), j.tolist()))
-
-
-def _zero_sums(Q: Array, tol: float) -> NDArray[np.bool_]:
-    """All s ∈ {0,1}^m with ‖Qs‖ ≤ tol·√m, the empty one first."""
-    m = Q.shape[1]
-    _, values, right = np.linalg.svd(Q, full_matrices=True)
-    rank = int((values > tol).sum())
-    null = right[rank:].T  # (m, k): s must be a combination of its columns
-    k = m - rank
-    if k == 0:
-        return np.zeros((1, m), dtype=bool)
-    if k <= _BITS:
-        candidates = _from_null_space(null)
-    elif m <= 2 * _BITS:
-        candidates = _meet_in_the_middle(Q, tol)
-    else:
-        raise InvalidInput(
-            f"{m} units whose (w, b) span only {rank} dimensions leave 2^{k} sign patterns to try; at most "
-            f"2^{_BITS}, "
-            f"or {2 * _BITS} units, are possible"
-        )
-    sums = np.linalg.norm(candidates @ Q.T, axis=1)
-    return np.asarray(candidates[sums <= tol * np.sqrt(m)])
-
-
-def _from_null_space(null: Array) -> NDArray[np.bool_]:
-    """0/1 vectors in the column space of ``null``: k well-chosen entries determine the others."""
-    k = null.shape[1]
-    _, _, pivots = qr(null.T, pivoting=True, mode="economic")
-    free = pivots[:k]
-    lift = null @ np.linalg.inv(null[free])  # (m, k): s = lift · s[free]
-    found = []
-    for start in range(0, 1 << k, 1 << 14):
-        codes = np.arange(start, min(start + (1 << 14), 1 << k))
-        s = ((codes[:, None] >> np.arange(k)) & 1) @ lift.T
-        found.append(s[(np.minimum(np.abs(s), np.abs(s - 1.0)) < 1e-4).all(axis=1)] > 0.5)
-    return _capped(np.concatenate(found))
-
-
-def _meet_in_the_middle(Q: Array, tol: float) -> NDArray[np.bool_]:
-    """Subsets of the two halves whose sums cancel, matched along one random direction (and checked by the
-    caller).
-    """
-    m = Q.shape[1]
-    half = m // 2
-    direction = np.random.default_rng(0).normal(size=Q.shape[0])
-    weights = direction @ Q / np.linalg.norm(direction)
-
-    def subset_sums(part: Array) -> Array:
-        sums = np.zeros(1)
-        for w in part:  # doubles each time; bit j of the position says whether element j is in
-            sums = np.concatenate([sums, sums + w])
-        return sums
-
-    left, right = subset_sums(weights[:half]), subset_sums(weights[half:])
-    order = np.argsort(right, kind="stable")
-    slack = tol * np.sqrt(m)
-    low = np.searchsorted(right[order], -left - slack)
-    high = np.searchsorted(right[order], -left + slack)
-    counts = high - low
-    if counts.sum() > 64 * _MOST:
-        raise InvalidInput("too many sign patterns give the same function to list them; use fewer units")
-    first = np.repeat(np.arange(len(left)), counts)
-    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    second = order[np.repeat(low, counts) + within]
-    bits_left = (first[:, None] >> np.arange(half)) & 1
-    bits_right = (second[:, None] >> np.arange(m - half)) & 1
-    return _capped(np.concatenate([bits_left, bits_right], axis=1).astype(bool))
-
-
-def _capped(candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """In a fixed order, the empty set first."""
-    if len(candidates) > 64 * _MOST:
-        raise InvalidInput("too many sign patterns give the same function to list them; use fewer units")
-    return candidates[np.lexsort([*candidates.T, candidates.sum(axis=1)])]

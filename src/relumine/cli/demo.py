@@ -1,49 +1,26 @@
-"""The command line. It converts and shows; it computes nothing."""
+"""`relumine demo`: hide a network, show samples of it, recover it."""
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 import relumine as rl
+from relumine.cli.exits import BAD_INPUT, FAILED
 from relumine.results import Progress
 
-app = typer.Typer(
-    name="relumine",
-    help="Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-# exit codes
-FAILED, BAD_INPUT = 1, 2
+__all__ = ["demo"]
 
 
-def _version(show: bool) -> None:
-    if show:
-        typer.echo(f"relumine {rl.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs."""
-
-
-@app.command()
 def demo(
     dim: Annotated[int, typer.Option(help="Number of inputs.", min=1, max=200)] = 10,
     width: Annotated[int, typer.Option(help="Number of hidden units.", min=1, max=200)] = 20,
@@ -69,19 +46,18 @@ def demo(
         def show(step: Progress) -> None:
             losses.append(step.loss)
             bar = "█" * int(np.clip(-2.0 * np.log10(max(step.loss, 1e-12)), 0, 24))
-            live.update(
-                Text(f"{step.stage:9s} step {step.iteration:3d}   relative loss {step.loss:8.1e}  {bar}")
-            )
+            live.update(Text(f"{step.stage:9s} step {step.iteration:3d}   relative loss {step.loss:8.1e}  {bar}"))
 
         try:
             found = rl.recover(X, y, width=width, rng=seed, on_failure="return", progress=show)
         except rl.InvalidInput as error:
-            _stop(console, str(error))
+            console.print(f"relumine: {error}", markup=False, highlight=False)
+            raise typer.Exit(BAD_INPUT) from None
     seconds = time.perf_counter() - began
     if found.network.m == truth.m:
         console.print(_comparison(truth, found.network))
-        error = rl.metrics.parameter_error(truth, found.network)
-        console.print(f"Largest parameter error: [bold]{error:.1e}[/]   ({seconds:.1f} s)")
+        largest = rl.metrics.parameter_error(truth, found.network)
+        console.print(f"Largest parameter error: [bold]{largest:.1e}[/]   ({seconds:.1f} s)")
     console.print(f"Status: [bold]{found.status.value}[/]. {found.message}")
     if found.network.m == truth.m:
         _picture(console, truth, found.network, losses, out)
@@ -91,7 +67,7 @@ def demo(
     console.print(
         "\nTry next:\n"
         "  relumine demo --dim 20 --width 40 --seed 7      a larger one\n"
-        "  relumine demo --noise 0.05 --samples 8000       noisy answers: estimates with standard errors\n"
+        "  relumine demo --noise 0.05 --samples 8000       noisy answers\n"
         "  relumine demo --width 20 --samples 150          too few samples: it says so\n"
         "  python: found = relumine.recover(X, y); print(found)",
         highlight=False,
@@ -101,15 +77,15 @@ def demo(
 def _comparison(truth: rl.Network, found: rl.Network, most: int = 10) -> Table:
     """True and found parameters side by side."""
     truth, matched = truth.scaled(), rl.metrics.match(truth, found)
-    table = Table(title="true and found", title_justify="left", header_style="dim")
-    for column in ("unit", "w (first entries), true", "found", "b, true", "found", "a, true", "found", "error"):
-        table.add_column(column, justify="right")
+    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
+    for column in ("unit", "w₁ w₂ … true", "found", "b true", "found", "a true", "found", "error"):
+        table.add_column(column, justify="right", no_wrap=True)
     for i in range(min(truth.m, most)):
-        w, u = (" ".join(f"{x:+.4f}" for x in net.W[i, :3]) for net in (truth, matched.network))
+        w, u = (" ".join(f"{x:+.3f}" for x in net.W[i, :2]) for net in (truth, matched.network))
         numbers = (truth.b[i], matched.network.b[i], truth.a[i], matched.network.a[i])
-        table.add_row(str(i), w, u, *(f"{x:+.4f}" for x in numbers), f"{matched.units[i]:.0e}")
+        table.add_row(str(i), w, u, *(f"{x:+.3f}" for x in numbers), f"{matched.units[i]:.0e}")
     if truth.m > most:
-        table.add_row("…", *[""] * 6, f"≤ {matched.units.max():.0e}")
+        table.add_row("…", *[""] * 6, f"{matched.units.max():.0e}")
     return table
 
 
@@ -124,12 +100,3 @@ def _picture(console: Console, truth: rl.Network, found: rl.Network, losses: lis
         console.print(f"(No picture: {error}.)", markup=False)
     else:
         console.print(f"Picture: {out}", markup=False)
-
-
-def _stop(console: Console, message: str) -> None:
-    console.print(f"relumine: {message}", markup=False, highlight=False)
-    sys.exit(BAD_INPUT)
-
-
-if __name__ == "__main__":
-    app()

@@ -1,0 +1,5 @@
+"""``python -m relumine.cli``."""
+
+from relumine.cli import app
+
+app()

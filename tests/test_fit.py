@@ -1,0 +1,279 @@
+"""Variable projection: every formula against finite differences, dense linear algebra or scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import relumine as rl
+from relumine import activations
+from relumine.data.whiten import whitening
+from relumine.fit.inference import infer, parameter_count, structure_score
+from relumine.fit.levenberg import Schedule, minimise
+from relumine.fit.projection import Linearisation, Unknowns, project
+from relumine.fit.prune import POLISH, prune
+from relumine.fit.rows import Rows, prepare
+from relumine.fit.sign_free import shape_of
+from relumine.fit.solvers import ConjugateGradients, Dense
+from relumine.fit.starts import looks_gaussian, random_directions, second_moment_span, span_directions
+from relumine.network import Network
+
+SHAPE = shape_of(activations.RELU)
+PLAIN = shape_of(activations.RELU, sign_free=False)
+
+
+def problem(seed: int, n: int = 120, d: int = 4, m: int = 3, q: int = 2, *, weighted: bool = False, affine: bool = True):
+    """Rows of a random least squares problem with no exact answer, and directions to try."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    weight = rng.uniform(0.2, 2.0, size=n) if weighted else None
+    white = whitening(X, weight)
+    rows, tau = prepare(white.apply(X), rng.normal(size=(n, q)), weight, affine=affine)
+    return rows, tau, random_directions(rng, m, d + 1)
+
+
+def design(rows: Rows, shape, U: np.ndarray) -> np.ndarray:
+    F = shape.value(rows.X @ U.T)
+    return np.hstack([F, rows.X]) if rows.affine else F
+
+
+@pytest.mark.parametrize("shape", [SHAPE, PLAIN])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("affine", [False, True])
+def test_projection_is_least_squares(shape, weighted: bool, affine: bool) -> None:
+    rows, _, U = problem(0, weighted=weighted, affine=affine)
+    at = project(rows, shape, U)
+    B = design(rows, shape, U)
+    root = np.ones((rows.n, 1)) if rows.weight is None else np.sqrt(rows.weight)
+    solution, *_ = np.linalg.lstsq(root * B, root * rows.Y, rcond=None)
+    np.testing.assert_allclose(at.A, solution[:3], atol=1e-11)
+    if affine:
+        np.testing.assert_allclose(at.tau, solution[3:], atol=1e-11)
+    np.testing.assert_allclose(at.R, rows.Y - B @ solution, atol=1e-11)
+    assert at.loss == pytest.approx(float((root**2 * at.R**2).sum()), rel=1e-12)
+
+
+def test_drop_costs_are_the_loss_of_leaving_out() -> None:
+    rows, _, U = problem(1, m=4)
+    at = project(rows, SHAPE, U)
+    for i, cost in enumerate(at.drop_costs()):
+        without = project(rows, SHAPE, np.delete(U, i, axis=0))
+        assert (without.loss - at.loss) / rows.total == pytest.approx(cost, rel=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("affine", [False, True])
+def test_gradient_by_finite_differences(weighted: bool, affine: bool) -> None:
+    rows, _, U = problem(2, weighted=weighted, affine=affine)
+    gradient = Linearisation(rows, SHAPE, project(rows, SHAPE, U)).gradient
+    h = 1e-7
+    for index in np.ndindex(*U.shape):
+        step = np.zeros_like(U)
+        step[index] = h
+        slope = (project(rows, SHAPE, U + step).loss - project(rows, SHAPE, U - step).loss) / (2 * h)
+        assert -0.5 * slope / rows.total == pytest.approx(gradient[index], abs=2e-6)
+
+
+def jacobian(rows: Rows, shape, at) -> np.ndarray:
+    """Columns of the joint linearisation, outputs stacked, weights applied."""
+    Z = rows.X @ at.U.T
+    slope, F = shape.derivative(Z), shape.value(Z)
+    if rows.affine:
+        F = F - rows.X @ at.C
+    m, D, q = *at.U.shape, at.A.shape[1]
+    root = np.ones(rows.n) if rows.weight is None else np.sqrt(rows.weight[:, 0])
+    blocks = []
+    for o in range(q):
+        dU = (slope * at.A[:, o])[:, :, None] * rows.X[:, None, :]
+        dA = np.einsum("nm,p->nmp", F, np.eye(q)[o])
+        dtau = np.einsum("nd,p->ndp", rows.X, np.eye(q)[o])
+        parts = [dU.reshape(-1, m * D), dA.reshape(-1, m * q), dtau.reshape(-1, D * q)[:, : D * q * rows.affine]]
+        blocks.append(root[:, None] * np.hstack(parts))
+    return np.concatenate(blocks)
+
+
+def flat(x: Unknowns, affine: bool) -> np.ndarray:
+    return np.concatenate([x.U.ravel(), x.A.ravel(), x.tau.ravel()[: x.tau.size * affine]])
+
+
+@given(seed=st.integers(0, 10**6), weighted=st.booleans(), affine=st.booleans(), chunk=st.sampled_from([1, 7, 50, 10**6]))
+@settings(max_examples=25, deadline=None)
+def test_product_is_the_gauss_newton_product_for_any_chunking(seed: int, weighted: bool, affine: bool, chunk: int) -> None:
+    rows, _, U = problem(seed, n=60, weighted=weighted, affine=affine)
+    rng = np.random.default_rng(seed)
+    x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(3, 2)), rng.normal(size=(5, 2)) * affine)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("relumine.fit.rows._CHUNK_NUMBERS", chunk)
+        at = project(rows, SHAPE, U)
+        y = Linearisation(rows, SHAPE, at).product(x)
+    J = jacobian(rows, SHAPE, at)
+    np.testing.assert_allclose(flat(y, affine), J.T @ (J @ flat(x, affine)) / rows.total, atol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("affine", [False, True])
+def test_normal_matrix_is_the_schur_complement(weighted: bool, affine: bool) -> None:
+    rows, _, U = problem(3, weighted=weighted, affine=affine)
+    at = project(rows, SHAPE, U)
+    J = jacobian(rows, SHAPE, at)
+    k = U.size
+    Q = np.linalg.qr(J[:, k:])[0]
+    reduced = J[:, :k] - Q @ (Q.T @ J[:, :k])
+    np.testing.assert_allclose(Linearisation(rows, SHAPE, at).normal_matrix(), reduced.T @ reduced / rows.total, atol=1e-10)
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_the_two_solvers_take_the_same_step(affine: bool) -> None:
+    rows, _, U = problem(4, n=400, affine=affine)
+    lin = Linearisation(rows, SHAPE, project(rows, SHAPE, U))
+    damping = 0.1 * lin.scale
+    dense, iterative = Dense(lin)(damping), ConjugateGradients(lin, tolerance=1e-10, cap=500)(damping)
+    assert dense is not None
+    assert iterative is not None
+    np.testing.assert_allclose(iterative.step, dense.step, atol=1e-7)
+    assert iterative.predicted == pytest.approx(dense.predicted, rel=1e-6)
+
+
+def test_recomputing_hidden_values_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, _, U = problem(5)
+    kept = project(rows, SHAPE, U)
+    assert kept.Z is not None
+    gradient = Linearisation(rows, SHAPE, kept).gradient
+    monkeypatch.setattr("relumine.fit.projection._CACHE_NUMBERS", 0)
+    fresh = project(rows, SHAPE, U)
+    assert fresh.Z is None
+    np.testing.assert_allclose(Linearisation(rows, SHAPE, fresh).gradient, gradient, atol=1e-13)
+
+
+def test_the_loss_never_rises_and_loops_are_capped() -> None:
+    rows, _, U = problem(6, m=5)
+    fit = minimise(rows, SHAPE, U, Schedule(steps=30))
+    assert all(after <= before for before, after in zip(fit.history, fit.history[1:]))
+    assert len(fit.history) <= 31
+    assert minimise(rows, SHAPE, U, Schedule(steps=0)).reason == "step limit"
+
+
+def test_a_plateau_is_not_the_end() -> None:
+    """A fit that gains 1 % in 40 steps goes on; one that gains nothing stops."""
+    rows, _, U = problem(7)
+    patient = minimise(rows, SHAPE, U, Schedule(plateau=40))
+    hasty = minimise(rows, SHAPE, U, Schedule(plateau=2, gain=0.9))
+    assert len(hasty.history) < len(patient.history)
+
+
+def test_non_finite_steps_are_refused() -> None:
+    rows, _, U = problem(8)
+
+    class Broken:
+        def __init__(self, lin: Linearisation) -> None:
+            self.shape = lin.at.U.shape
+
+        def __call__(self, damping: np.ndarray):
+            from relumine.fit.solvers import Solution
+
+            return Solution(np.full(self.shape, np.nan), 1.0, 1)
+
+    fit = minimise(rows, SHAPE, U, solver=Broken)
+    assert fit.reason == "no further decrease"
+    assert np.isfinite(fit.at.U).all()
+
+
+def planted_rows(seed: int, d: int = 6, m: int = 4, ratio: int = 12):
+    net = rl.planted.network(d, m, rng=seed)
+    X, y = rl.planted.sample(net, ratio * m * (d + 1), rng=seed + 1)
+    white = whitening(X)
+    rows, tau = prepare(white.apply(X), y[:, None])
+    return net, white, rows, tau
+
+
+def test_over_parameterised_start_collapses_and_prunes_to_the_truth() -> None:
+    net, white, rows, tau = planted_rows(0)
+    U = random_directions(np.random.default_rng(0), 6, 7)
+    student = minimise(rows, SHAPE, U, Schedule(tol=1e-8))
+    assert student.loss < 1e-8
+    small = minimise(rows, SHAPE, prune(rows, SHAPE, student, 4).at.U, POLISH)
+    found = white.undo(SHAPE.network(small.at.U, small.at.A, tau + small.at.tau))
+    found = Network(found.W, found.b, found.a[0], "relu", found.v[0], found.c[0])
+    assert rl.metrics.parameter_error(net, found) < 1e-10
+
+
+def test_sign_free_form_is_the_network() -> None:
+    rng = np.random.default_rng(0)
+    U, A, tau = rng.normal(size=(3, 5)), rng.normal(size=(3, 2)), rng.normal(size=(5, 2))
+    X = rng.normal(size=(20, 4))
+    wide = np.column_stack([X, np.ones(20)])
+    expected = SHAPE.value(wide @ U.T) @ A + wide @ tau
+    np.testing.assert_allclose(SHAPE.network(U, A, tau)(X), expected, atol=1e-12)
+    np.testing.assert_allclose(SHAPE.value(wide @ -U.T), SHAPE.value(wide @ U.T))
+
+
+def test_second_moment_shows_the_span() -> None:
+    net = rl.planted.network(12, 3, rng=0)
+    X, y = rl.planted.sample(net, 20_000, rng=1)
+    rows, _ = prepare(whitening(X).apply(X), y[:, None])
+    span = second_moment_span(rows, 3)
+    np.testing.assert_allclose(np.linalg.norm(net.W @ span.T, axis=1), 1.0, atol=0.03)
+    start = span_directions(np.random.default_rng(0), 7, span)
+    np.testing.assert_allclose(np.linalg.norm(start[:, :-1] @ span.T, axis=1), np.linalg.norm(start[:, :-1], axis=1))
+
+
+def test_gaussian_inputs_are_told_from_others() -> None:
+    rng = np.random.default_rng(0)
+    assert looks_gaussian(rng.normal(size=(2000, 5)))[0]
+    assert not looks_gaussian(rng.uniform(-(3**0.5), 3**0.5, size=(2000, 5)))[0]
+    assert not looks_gaussian(rng.standard_t(4, size=(2000, 5)) / 2**0.5)[0]
+
+
+def test_structure_score_tells_noise_from_a_missing_unit() -> None:
+    net, _, rows, _ = planted_rows(3, ratio=40)
+    at = project(rows, SHAPE, random_directions(np.random.default_rng(0), 1, 7))
+    noise = np.random.default_rng(1).normal(size=rows.Y.shape)
+    noise -= rows.X @ (rows.X.T @ noise) / rows.n
+    assert structure_score(rows, SHAPE, noise, at.U) < 4.5
+    assert structure_score(rows, SHAPE, at.R, at.U) > 8.0
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("affine", [False, True])
+def test_standard_errors_by_simulation(outputs: int, affine: bool) -> None:
+    """σ²(JᵀJ)⁻¹ against the covariance from a brute-force Jacobian of the user's parameters."""
+    rng = np.random.default_rng(0)
+    net = rl.planted.network(3, 2, rng=1, outputs=outputs)
+    if affine:
+        net = net.replace(v=rng.normal(size=(outputs, 3)), c=rng.normal(size=outputs))
+    X = rng.normal(size=(600, 3)) @ np.diag([1.0, 3.0, 0.5]) + [1.0, 0.0, -2.0]
+    white, sigma = whitening(X), 0.3
+    rows, _ = prepare(white.apply(X), np.zeros((600, outputs)))
+    R = sigma * rng.normal(size=(600, outputs))
+    inside = white.redo(net)
+    result = infer(Rows(rows.X, R), inside, white, np.ones(outputs), affine=affine)
+    assert result.errors is not None
+
+    def parameters(flat: np.ndarray) -> Network:
+        W, rest = flat[:6].reshape(2, 3), flat[6:]
+        b, a = rest[:2], rest[2 : 2 + 2 * outputs].reshape(outputs, 2)
+        v = rest[2 + 2 * outputs : 2 + 5 * outputs].reshape(outputs, 3) if affine else None
+        c = rest[2 + 5 * outputs :] if affine else None
+        return Network(W, b, a, v=v, c=c)
+
+    base = np.concatenate([net.W.ravel(), net.b, net.a.ravel()] + ([net.v.ravel(), net.c] if affine else []))
+    h = 1e-6
+    J = np.stack([(parameters(base + h * e)(X) - parameters(base - h * e)(X)).ravel() / (2 * h) for e in np.eye(base.size)])
+    # keep |w| = 1: remove radial changes of each w
+    keep = np.eye(base.size)
+    for i in range(2):
+        keep[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] -= np.outer(net.W[i], net.W[i])
+    U, s, _ = np.linalg.svd(keep)
+    basis = U[:, s > 0.5]
+    spread2 = (R**2).sum(axis=0) / (600 - parameter_count(net, affine=affine) / outputs)
+    weights = np.tile(spread2, 600)
+    JB = (basis.T @ J).T
+    inverse = np.linalg.inv(JB.T @ JB)
+    covariance = basis @ inverse @ (JB.T * weights) @ JB @ inverse @ basis.T
+    expected = np.sqrt(np.diag(covariance))
+    mine = np.concatenate([result.errors.W.ravel(), result.errors.b, result.errors.a.ravel()])
+    np.testing.assert_allclose(mine, expected[: mine.size], rtol=2e-3)
+    if affine:
+        np.testing.assert_allclose(result.errors.v.ravel(), expected[mine.size : mine.size + 3 * outputs], rtol=2e-3)
