@@ -24,7 +24,9 @@ SHAPE = shape_of(activations.RELU)
 PLAIN = shape_of(activations.RELU, sign_free=False)
 
 
-def problem(seed: int, n: int = 120, d: int = 4, m: int = 3, q: int = 2, *, weighted: bool = False, affine: bool = True):
+def problem(
+    seed: int, n: int = 120, d: int = 4, m: int = 3, q: int = 2, *, weighted: bool = False, affine: bool = True
+):
     """Rows of a random least squares problem with no exact answer, and directions to try."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
@@ -98,9 +100,13 @@ def flat(x: Unknowns, affine: bool) -> np.ndarray:
     return np.concatenate([x.U.ravel(), x.A.ravel(), x.tau.ravel()[: x.tau.size * affine]])
 
 
-@given(seed=st.integers(0, 10**6), weighted=st.booleans(), affine=st.booleans(), chunk=st.sampled_from([1, 7, 50, 10**6]))
+@given(
+    seed=st.integers(0, 10**6), weighted=st.booleans(), affine=st.booleans(), chunk=st.sampled_from([1, 7, 50, 10**6])
+)
 @settings(max_examples=25, deadline=None)
-def test_product_is_the_gauss_newton_product_for_any_chunking(seed: int, weighted: bool, affine: bool, chunk: int) -> None:
+def test_product_is_the_gauss_newton_product_for_any_chunking(
+    seed: int, weighted: bool, affine: bool, chunk: int
+) -> None:
     rows, _, U = problem(seed, n=60, weighted=weighted, affine=affine)
     rng = np.random.default_rng(seed)
     x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(3, 2)), rng.normal(size=(5, 2)) * affine)
@@ -121,7 +127,9 @@ def test_normal_matrix_is_the_schur_complement(weighted: bool, affine: bool) -> 
     k = U.size
     Q = np.linalg.qr(J[:, k:])[0]
     reduced = J[:, :k] - Q @ (Q.T @ J[:, :k])
-    np.testing.assert_allclose(Linearisation(rows, SHAPE, at).normal_matrix(), reduced.T @ reduced / rows.total, atol=1e-10)
+    np.testing.assert_allclose(
+        Linearisation(rows, SHAPE, at).normal_matrix(), reduced.T @ reduced / rows.total, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("affine", [False, True])
@@ -227,7 +235,7 @@ def test_gaussian_inputs_are_told_from_others() -> None:
 
 
 def test_structure_score_tells_noise_from_a_missing_unit() -> None:
-    net, _, rows, _ = planted_rows(3, ratio=40)
+    _, _, rows, _ = planted_rows(3, ratio=40)
     at = project(rows, SHAPE, random_directions(np.random.default_rng(0), 1, 7))
     noise = np.random.default_rng(1).normal(size=rows.Y.shape)
     noise -= rows.X @ (rows.X.T @ noise) / rows.n
@@ -260,7 +268,9 @@ def test_standard_errors_by_simulation(outputs: int, affine: bool) -> None:
 
     base = np.concatenate([net.W.ravel(), net.b, net.a.ravel()] + ([net.v.ravel(), net.c] if affine else []))
     h = 1e-6
-    J = np.stack([(parameters(base + h * e)(X) - parameters(base - h * e)(X)).ravel() / (2 * h) for e in np.eye(base.size)])
+    J = np.stack(
+        [(parameters(base + h * e)(X) - parameters(base - h * e)(X)).ravel() / (2 * h) for e in np.eye(base.size)]
+    )
     # keep |w| = 1: remove radial changes of each w
     keep = np.eye(base.size)
     for i in range(2):

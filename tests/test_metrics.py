@@ -72,8 +72,8 @@ def test_parameter_error_sees_no_symmetry(seed: int, outputs: int | None) -> Non
 def test_parameter_error_sees_everything_else() -> None:
     net = rl.planted.network(4, 3, rng=0)
     for change in (
-        {"a": net.a + [0.0, 0.01, 0.0]},
-        {"b": net.b + [0.0, 0.0, 0.01]},
+        {"a": net.a + np.array([0.0, 0.01, 0.0])},
+        {"b": net.b + np.array([0.0, 0.0, 0.01])},
         {"v": np.full(4, 0.005)},
         {"c": 0.01},
         {"W": -net.W, "b": -net.b},  # flipped without paying for it: another function
@@ -81,7 +81,7 @@ def test_parameter_error_sees_everything_else() -> None:
         assert metrics.parameter_error(net, net.replace(**change)) > 0.0099
     assert metrics.parameter_error(net, net.permuted([0, 1])) == np.inf
     np.testing.assert_allclose(
-        metrics.unit_errors(net, net.replace(a=net.a + [0.0, 0.01, 0.0])), [0.0, 0.01, 0.0], atol=1e-15
+        metrics.unit_errors(net, net.replace(a=net.a + np.array([0.0, 0.01, 0.0]))), [0.0, 0.01, 0.0], atol=1e-15
     )
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from benchmarks.recovery import CASES, generic
 
 import relumine as rl
-from benchmarks.recovery import CASES, generic
-from relumine import InvalidInput, Network, RecoveryFailed, Status
+from relumine import Network, RecoveryFailed, Status
 from relumine.results import Progress
 
 FAST = [
@@ -136,7 +136,7 @@ def test_units_seen_from_too_few_rows_are_ambiguous() -> None:
 
 def test_rows_set_aside_are_not_used() -> None:
     """Corrupting the certificate's rows must not change the network, only the verdict."""
-    truth, X, y = generic(5, 3, 20)(0)
+    _, X, y = generic(5, 3, 20)(0)
     clean = rl.recover(X, y, width=3, rng=7)
     held = np.random.default_rng(7).choice(len(X), size=clean.certificate.rows, replace=False)
     bad = y.copy()

@@ -39,19 +39,16 @@ def structure_score(rows: Rows, shape: Shape, R: Array, U: Array, probes: int = 
     m, D = U.shape
     tangent = m * D <= _TANGENT
     size = D + m + m * D * tangent
-    G, N = np.zeros((size, size)), np.zeros((size, len(P)))
-    dot, square, BR = np.zeros((len(P), R.shape[1])), np.zeros(len(P)), np.zeros((size, R.shape[1]))
-    for s in rows.chunks(max(size, len(P)), least=512):
+
+    def part(s: slice) -> tuple[Array, Array, Array, Array, Array]:
         X = rows.X[s]
         Z = X @ U.T
         slopes = (shape.derivative(Z)[:, :, None] * X[:, None, :]).reshape(len(X), -1) if tangent else X[:, :0]
         B, F = np.hstack([X, shape.value(Z), slopes]), shape.value(X @ P.T)
-        weighted = rows.weigh(F, s)
-        G += rows.weigh(B, s).T @ B
-        N += B.T @ weighted
-        dot += weighted.T @ R[s]
-        BR += B.T @ rows.weigh(R[s], s)
-        square += np.einsum("ij,ij->j", weighted, F)
+        weighted, r = rows.weigh(F, s), rows.weigh(R[s], s)
+        return rows.weigh(B, s).T @ B, B.T @ weighted, F.T @ r, B.T @ r, np.einsum("ij,ij->j", weighted, F)
+
+    G, N, dot, BR, square = rows.sum(part, max(size, len(P)), least=512)
     G[np.diag_indices(size)] += 1e-10 * np.trace(G) / size  # homogeneous units make the columns dependent
     GN = cho_solve(cho_factor(G), N)
     free, dot = square - np.einsum("ij,ij->j", N, GN), dot - GN.T @ BR
@@ -95,10 +92,12 @@ def infer(rows: Rows, net: Network, white: Whitening, units: Array, *, affine: b
     freedom = max(rows.n - parameter_count(net, affine=affine) / q, 1.0)
     spread2 = np.einsum("ij,ij->j", rows.weigh(rows.Y), rows.Y) / freedom
     for o in range(q):
-        H = np.zeros((P, P))
-        for s in rows.chunks(P, least=512):
+
+        def part(s: slice, o: int = o) -> tuple[Array]:
             J = _jacobian(rows.X[s], net, o, affine)
-            H += rows.weigh(J, s).T @ J
+            return (rows.weigh(J, s).T @ J,)
+
+        (H,) = rows.sum(part, P, least=512)
         fisher += H
         meat += spread2[o] * H
     if net.activation.homogeneity is not None:

@@ -54,32 +54,35 @@ class Projection:
 
 def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projection:
     """Solve for (A, τ) at the directions U; ``ridge`` is relative to the mean diagonal of the Gram matrix."""
-    m, D, q = U.shape[0], rows.X.shape[1], rows.Y.shape[1]
-    keep = rows.n * m <= _CACHE_NUMBERS
-    Z = np.empty((rows.n, m)) if keep else None
-    G, C, h = np.zeros((m, m)), np.zeros((D, m)), np.zeros((m, q))
-    for s in rows.chunks(m):
+    m = U.shape[0]
+    Z = np.empty((rows.n, m)) if rows.n * m <= _CACHE_NUMBERS else None
+
+    def normal_equations(s: slice) -> tuple[Array, Array, Array]:
         Zs = np.matmul(rows.X[s], U.T, out=None if Z is None else Z[s])
         F = shape.value(Zs)
         weighted = rows.weigh(F, s)
-        G += weighted.T @ F
-        h += weighted.T @ rows.Y[s]
-        if rows.affine:
-            C += rows.X[s].T @ weighted
-    G, C, h = G / rows.total, C / rows.total, h / rows.total
+        return (
+            weighted.T @ F,
+            rows.X[s].T @ weighted if rows.affine else np.zeros((U.shape[1], m)),
+            weighted.T @ rows.Y[s],
+        )
+
+    G, C, h = (total / rows.total for total in rows.sum(normal_equations, m))
     if rows.affine:
         G -= C.T @ C
     penalty = ridge * float(np.trace(G)) / max(m, 1)
     G[np.diag_indices(m)] += penalty
     A = _solve(G, h)
-    R, loss = np.empty_like(rows.Y), 0.0
-    affine = C @ A
-    for s in rows.chunks(m):
+    R, affine = np.empty_like(rows.Y), C @ A
+
+    def residual(s: slice) -> tuple[Array]:
         F = shape.value(rows.X[s] @ U.T if Z is None else Z[s])
         R[s] = rows.Y[s] - F @ A
         if rows.affine:
             R[s] += rows.X[s] @ affine
-        loss += float(np.einsum("ij,ij->", rows.weigh(R[s], s), R[s]))
+        return (np.array(np.vdot(rows.weigh(R[s], s), R[s])),)
+
+    loss = float(rows.sum(residual, m)[0])
     loss += penalty * rows.total * float((A * A).sum())
     return Projection(U, A, C, G, R, loss, Z)
 
@@ -131,47 +134,47 @@ class Linearisation:
     @cached_property
     def slopes(self) -> tuple[Array, Array]:
         """E[e'(z_i)e'(z_j)] (m, m) and E[e'(z_i)] (m,)."""
-        m = self.at.U.shape[0]
-        second, first = np.zeros((m, m)), np.zeros(m)
-        for s in self.rows.chunks(m):
+
+        def part(s: slice) -> tuple[Array, Array]:
             D = self.shape.derivative(self._hidden(s))
             weighted = self.rows.weigh(D, s)
-            second += weighted.T @ D
-            first += weighted.sum(axis=0)
+            return weighted.T @ D, weighted.sum(axis=0)
+
+        second, first = self.rows.sum(part, self.at.U.shape[0])
         return second / self.rows.total, first / self.rows.total
 
     @cached_property
     def gradient(self) -> Array:
         """Half the descent direction of the loss in U, over Σω: (m, d+1). In A and τ it is zero by projection."""
-        g = np.zeros_like(self.at.U)
-        for s in self.rows.chunks(self.at.U.shape[0]):
+
+        def part(s: slice) -> tuple[Array]:
             D = self.shape.derivative(self._hidden(s))
             D *= self.rows.weigh(self.at.R[s], s) @ self.at.A.T
-            g += D.T @ self.rows.X[s]
-        return g / self.rows.total
+            return (D.T @ self.rows.X[s],)
+
+        return self.rows.sum(part, self.at.U.shape[0])[0] / self.rows.total
 
     def product(self, x: Unknowns) -> Unknowns:
         """JᵀJx/Σω in one pass over the rows."""
-        at, X, affine = self.at, self.rows.X, self.rows.affine
-        U, A, E_sum = np.zeros_like(at.U), np.zeros_like(at.A), np.zeros_like(x.tau)
-        tau = x.tau - at.C @ x.A if affine else None
-        for s in self.rows.chunks(at.U.shape[0]):
-            Z = self._hidden(s)
+        at, rows = self.at, self.rows
+        tau = x.tau - at.C @ x.A if rows.affine else None
+
+        def part(s: slice) -> tuple[Array, Array, Array]:
+            Z, X = self._hidden(s), rows.X[s]
             D, F = self.shape.derivative(Z), self.shape.value(Z)
-            T = X[s] @ x.U.T
+            T = X @ x.U.T
             T *= D
             E = T @ at.A + F @ x.A
             if tau is not None:
-                E += X[s] @ tau
-            E = self.rows.weigh(E, s)
-            if affine:
-                E_sum += X[s].T @ E
-            A += F.T @ E
+                E += X @ tau
+            E = rows.weigh(E, s)
             np.multiply(D, E @ at.A.T, out=D)
-            U += D.T @ X[s]
-        if affine:
-            A -= at.C.T @ E_sum
-        return Unknowns(U / self.rows.total, A / self.rows.total, E_sum / self.rows.total)
+            return D.T @ X, F.T @ E, X.T @ E if rows.affine else np.zeros_like(x.tau)
+
+        U, A, tail = (sums / rows.total for sums in rows.sum(part, at.U.shape[0]))
+        if rows.affine:
+            A -= at.C.T @ tail
+        return Unknowns(U, A, tail)
 
     def normal_matrix(self) -> Array:
         """The Gauss–Newton matrix in U with A and τ eliminated (Kaufman's approximation), (m(d+1), m(d+1)), over Σω.
@@ -179,17 +182,15 @@ class Linearisation:
         Block (i, j) is (A_i·A_j) times that of the columns e'(z_i)x̃ projected off the features and x̃.
         """
         m, D = self.at.U.shape
-        H, N, M = np.zeros((m * D, m * D)), np.zeros((m * D, m)), np.zeros((m * D, D))
-        for s in self.rows.chunks(m * D, least=512):
+
+        def part(s: slice) -> tuple[Array, Array, Array]:
             Z, X = self._hidden(s), self.rows.X[s]
             slope, F = self.shape.derivative(Z), self.shape.value(Z)
             J = (slope[:, :, None] * X[:, None, :]).reshape(-1, m * D)
             weighted = self.rows.weigh(J, s)
-            H += weighted.T @ J
-            N += weighted.T @ F
-            if self.rows.affine:
-                M += weighted.T @ X
-        H, N, M = H / self.rows.total, N / self.rows.total, M / self.rows.total
+            return weighted.T @ J, weighted.T @ F, weighted.T @ X
+
+        H, N, M = (sums / self.rows.total for sums in self.rows.sum(part, m * D, least=512))
         if self.rows.affine:
             N -= M @ self.at.C
             H -= M @ M.T

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from relumine.fit.parallel import total
 
 Array = NDArray[np.float64]
 
@@ -60,16 +62,14 @@ class Rows:
         """ω M, or M itself where there are no weights."""
         return M if self.weight is None else M * self.weight[rows]
 
-    def chunks(self, width: int, *, least: int = 64) -> Iterator[slice]:
+    def chunks(self, width: int, *, least: int = 64) -> list[slice]:
         """Row slices for work arrays of ``width`` numbers a row; at least ``least`` rows, for the sake of the GEMM."""
         step = max(chunk_rows(max(width, self.X.shape[1])), least)
-        for start in range(0, self.n, step):
-            yield slice(start, min(start + step, self.n))
+        return [slice(start, min(start + step, self.n)) for start in range(0, self.n, step)]
 
-    def take(self, index: NDArray[np.intp]) -> Rows:
-        """Some of the rows (white and free of an affine part only approximately)."""
-        weight = None if self.weight is None else self.weight[index]
-        return Rows(self.X[index], self.Y[index], weight, self.affine)
+    def sum(self, part: Callable[[slice], tuple[Array, ...]], width: int, *, least: int = 64) -> tuple[Array, ...]:
+        """Σ part(chunk), componentwise; ``part`` returns fresh arrays."""
+        return total(part, self.chunks(width, least=least))
 
 
 def prepare(Z: Array, Y: Array, weight: Array | None = None, *, affine: bool = True) -> tuple[Rows, Array]:

@@ -27,13 +27,13 @@ def second_moment_span(rows: Rows, width: int) -> Array:
     d = rows.X.shape[1] - 1
     pooled = np.zeros((d, d))
     for target in rows.weigh(rows.Y).T:
-        M = np.zeros((d, d))
-        for s in rows.chunks(d):
+
+        def part(s: slice, target: Array = target) -> tuple[Array]:
             Z = rows.X[s, :-1]
-            M += (Z * target[s, None]).T @ Z
-        M /= rows.total
-        # squares add up whatever the signs of the outputs' weights
-        pooled += M @ M
+            return ((Z * target[s, None]).T @ Z,)
+
+        M = rows.sum(part, d, least=512)[0] / rows.total
+        pooled += M @ M  # squares add up whatever the signs of the outputs' weights
     return np.ascontiguousarray(np.linalg.eigh(pooled)[1][:, ::-1][:, :width].T)
 
 

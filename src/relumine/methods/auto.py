@@ -8,6 +8,7 @@ import numpy as np
 
 from relumine.activations import Activation
 from relumine.data.sources import Samples
+from relumine.fit.parallel import cores
 from relumine.methods.search import Search
 from relumine.methods.task import Task, make_task
 from relumine.methods.verdict import conclude, settle
@@ -40,7 +41,12 @@ def recover_auto(
     if task.values <= task.parameters(width if width is not None else 1):
         return _too_few(task, width, stages)
     deadline = float("inf") if seconds is None else began + seconds
-    search = Search(task, rng, starts, deadline, progress, stages=stages)
+    with cores():
+        return _run(task, width, Search(task, rng, starts, deadline, progress, stages=stages))
+
+
+def _run(task: Task, width: int | None, search: Search) -> Recovery:
+    """Search, signs, verdict."""
     interrupted = False
     try:
         if task.rows.norm2 == 0.0 or width == 0:

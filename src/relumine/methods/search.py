@@ -134,12 +134,25 @@ class Search:
             fit = polish(task.rows, task.shape, fit, progress=self._report("polish", width))
             self.stages.append(Stage("polish", time.perf_counter() - began, fit.loss, f"{width} units, {fit.reason}"))
             self.consider(fit)
-            if self.is_exact(fit) or self.out_of_time():
+            if self.is_exact(fit):
+                self.best = self._without_redundant_units(fit)
+                break
+            if self.out_of_time():
                 break
             if self.agreeing >= 2 and self.best is not None and self.is_noise(self.best):
                 break
         assert self.best is not None
         return self.best
+
+    def _without_redundant_units(self, fit: Fit) -> Fit:
+        """An exact fit with units that do nothing (fewer are visible than were asked for): without them."""
+        while fit.at.U.shape[0] and fit.at.drop_costs().min() < 1e-10:
+            smaller = prune(self.task.rows, self.task.shape, fit, fit.at.U.shape[0] - 1)
+            smaller = polish(self.task.rows, self.task.shape, smaller)
+            if not self.is_exact(smaller):
+                break
+            fit = smaller
+        return fit
 
     def consider(self, fit: Fit) -> None:
         """Keep the fit if it is the best; count how many starts ended at the same network."""

@@ -197,9 +197,9 @@ def _one_sided(task: Task, answer: Answer) -> list[int]:
     """Units with fewer rows on one side of a kink than the d parameters those rows must determine."""
     if not task.shape.activation.kinks:
         return []
-    active = np.zeros(answer.net.m)
-    for s in task.rows.chunks(answer.net.m):
-        active += (task.rows.X[s, :-1] @ answer.net.W.T + answer.net.b > 0.0).sum(axis=0)
+    (active,) = task.rows.sum(
+        lambda s: ((task.rows.X[s, :-1] @ answer.net.W.T + answer.net.b > 0.0).sum(axis=0),), answer.net.m
+    )
     minor = np.minimum(active, task.rows.n - active)
     needed = answer.net.d / task.q
     return [int(i) for i in np.flatnonzero(minor < needed)]

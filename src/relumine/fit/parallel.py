@@ -1,0 +1,73 @@
+"""Sums over chunks of rows on several cores.
+
+The chunks are small enough for the cache, and too small for the threads of a BLAS: on a busy machine those wait for
+each other and lose far more than they gain. So inside :func:`cores` the BLAS has one thread, and as many workers as it had
+before each take a contiguous share of the chunks. Shares are added in order: the result depends on the number of
+workers only through rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+Array = NDArray[np.float64]
+
+__all__ = ["cores", "total"]
+
+
+class _Crew:
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.pool = ThreadPoolExecutor(workers)
+
+
+_crew: ContextVar[_Crew | None] = ContextVar("crew", default=None)
+
+
+@contextmanager
+def cores(workers: int | None = None) -> Iterator[int]:
+    """Within: one BLAS thread, and sums over chunks on ``workers`` cores (as many as the BLAS had threads)."""
+    controller = ThreadpoolController()
+    blas = [info["num_threads"] for info in controller.info() if info["user_api"] == "blas"]
+    workers = workers or max(blas, default=1)
+    with controller.limit(limits=1, user_api="blas"):
+        if workers == 1:
+            yield 1
+            return
+        crew = _Crew(workers)
+        token = _crew.set(crew)
+        try:
+            with crew.pool:
+                yield workers
+        finally:
+            _crew.reset(token)
+
+
+def total(part: Callable[[slice], tuple[Array, ...]], slices: Sequence[slice]) -> tuple[Array, ...]:
+    """Σ part(s) over the slices, componentwise."""
+
+    def share(mine: Sequence[slice]) -> tuple[Array, ...]:
+        sums = part(mine[0])
+        for s in mine[1:]:
+            for running, more in zip(sums, part(s)):
+                running += more
+        return sums
+
+    crew = _crew.get()
+    if crew is None or len(slices) < 2 * crew.workers:
+        return share(slices)
+    cuts = np.linspace(0, len(slices), crew.workers + 1).astype(int)
+    shares = [slices[i:j] for i, j in pairwise(cuts)]
+    first, *others = crew.pool.map(share, shares)
+    for other in others:
+        for running, more in zip(first, other):
+            running += more
+    return first
