@@ -1,13 +1,14 @@
 """Sums over chunks of rows on several cores.
 
 The chunks are small enough for the cache, and too small for the threads of a BLAS: on a busy machine those wait for
-each other and lose far more than they gain. So inside :func:`cores` the BLAS has one thread, and as many workers as it had
-before each take a contiguous share of the chunks. Shares are added in order: the result depends on the number of
+each other and lose far more than they gain. So inside :func:`cores` the BLAS has one thread, and as many workers as it
+had before each take a contiguous share of the chunks. Shares are added in order: the result depends on the number of
 workers only through rounding.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,7 +21,22 @@ from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 
-__all__ = ["cores", "total"]
+__all__ = ["cores", "scratch", "total"]
+
+
+class _Scratch(threading.local):
+    """Work arrays by name, one set per thread, so that a loop over chunks does not ask the system for memory."""
+
+    def __call__(self, name: str, rows: int, columns: int) -> Array:
+        """An uninitialised (rows, columns) array that stays valid until the next request of that name."""
+        size = rows * columns
+        memory: Array | None = self.__dict__.get(name)
+        if memory is None or memory.size < size:
+            memory = self.__dict__[name] = np.empty(size)
+        return memory[:size].reshape(rows, columns)
+
+
+scratch = _Scratch()
 
 
 class _Crew:

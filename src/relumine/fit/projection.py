@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from relumine.fit.parallel import scratch
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape
 
@@ -58,8 +59,9 @@ def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projectio
     Z = np.empty((rows.n, m)) if rows.n * m <= _CACHE_NUMBERS else None
 
     def normal_equations(s: slice) -> tuple[Array, Array, Array]:
-        Zs = np.matmul(rows.X[s], U.T, out=None if Z is None else Z[s])
-        F = shape.value(Zs)
+        n = s.stop - s.start
+        Zs = np.matmul(rows.X[s], U.T, out=scratch("Z", n, m) if Z is None else Z[s])
+        F = shape.value(Zs, scratch("F", n, m))
         weighted = rows.weigh(F, s)
         return (
             weighted.T @ F,
@@ -76,7 +78,9 @@ def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projectio
     R, affine = np.empty_like(rows.Y), C @ A
 
     def residual(s: slice) -> tuple[Array]:
-        F = shape.value(rows.X[s] @ U.T if Z is None else Z[s])
+        n = s.stop - s.start
+        Zs = np.matmul(rows.X[s], U.T, out=scratch("Z", n, m)) if Z is None else Z[s]
+        F = shape.value(Zs, scratch("F", n, m))
         R[s] = rows.Y[s] - F @ A
         if rows.affine:
             R[s] += rows.X[s] @ affine
@@ -124,7 +128,20 @@ class Linearisation:
         self.rows, self.shape, self.at = rows, shape, at
 
     def _hidden(self, s: slice) -> Array:
-        return self.rows.X[s] @ self.at.U.T if self.at.Z is None else self.at.Z[s]
+        if self.at.Z is not None:
+            return self.at.Z[s]
+        return np.matmul(self.rows.X[s], self.at.U.T, out=scratch("Z", s.stop - s.start, self.at.U.shape[0]))
+
+    def _slopes(self, Z: Array) -> Array:
+        return self.shape.derivative(Z, scratch("D", *Z.shape))
+
+    def _pull(self, D: Array, E: Array, s: slice) -> Array:
+        """Σ e'(z_i)(A_i·E)x̃ over the rows of a chunk, (m, d+1); overwrites D."""
+        if E.shape[1] == 1:  # A_i is a number and can wait until after the sum
+            D *= E
+            return self.at.A * (D.T @ self.rows.X[s])
+        D *= E @ self.at.A.T
+        return D.T @ self.rows.X[s]
 
     @cached_property
     def scale(self) -> Array:
@@ -136,7 +153,7 @@ class Linearisation:
         """E[e'(z_i)e'(z_j)] (m, m) and E[e'(z_i)] (m,)."""
 
         def part(s: slice) -> tuple[Array, Array]:
-            D = self.shape.derivative(self._hidden(s))
+            D = self._slopes(self._hidden(s))
             weighted = self.rows.weigh(D, s)
             return weighted.T @ D, weighted.sum(axis=0)
 
@@ -148,9 +165,8 @@ class Linearisation:
         """Half the descent direction of the loss in U, over Σω: (m, d+1). In A and τ it is zero by projection."""
 
         def part(s: slice) -> tuple[Array]:
-            D = self.shape.derivative(self._hidden(s))
-            D *= self.rows.weigh(self.at.R[s], s) @ self.at.A.T
-            return (D.T @ self.rows.X[s],)
+            D = self._slopes(self._hidden(s))
+            return (self._pull(D, self.rows.weigh(self.at.R[s], s), s),)
 
         return self.rows.sum(part, self.at.U.shape[0])[0] / self.rows.total
 
@@ -161,15 +177,14 @@ class Linearisation:
 
         def part(s: slice) -> tuple[Array, Array, Array]:
             Z, X = self._hidden(s), rows.X[s]
-            D, F = self.shape.derivative(Z), self.shape.value(Z)
-            T = X @ x.U.T
+            D, F = self._slopes(Z), self.shape.value(Z, scratch("F", *Z.shape))
+            T = np.matmul(X, x.U.T, out=scratch("T", *Z.shape))
             T *= D
             E = T @ at.A + F @ x.A
             if tau is not None:
                 E += X @ tau
             E = rows.weigh(E, s)
-            np.multiply(D, E @ at.A.T, out=D)
-            return D.T @ X, F.T @ E, X.T @ E if rows.affine else np.zeros_like(x.tau)
+            return self._pull(D, E, s), F.T @ E, X.T @ E if rows.affine else np.zeros_like(x.tau)
 
         U, A, tail = (sums / rows.total for sums in rows.sum(part, at.U.shape[0]))
         if rows.affine:
@@ -185,7 +200,7 @@ class Linearisation:
 
         def part(s: slice) -> tuple[Array, Array, Array]:
             Z, X = self._hidden(s), self.rows.X[s]
-            slope, F = self.shape.derivative(Z), self.shape.value(Z)
+            slope, F = self._slopes(Z), self.shape.value(Z, scratch("F", *Z.shape))
             J = (slope[:, :, None] * X[:, None, :]).reshape(-1, m * D)
             weighted = self.rows.weigh(J, s)
             return weighted.T @ J, weighted.T @ F, weighted.T @ X

@@ -36,20 +36,20 @@ class Shape:
         """Whether the scale of (w, b) can be moved into a."""
         return self.activation.homogeneity is not None and self.half[1] == 0.0
 
-    def value(self, Z: Array) -> Array:
-        """e(Z), elementwise."""
+    def value(self, Z: Array, out: Array | None = None) -> Array:
+        """e(Z), elementwise; in ``out`` where that is possible."""
         if self.absolute is not None:
-            F = np.abs(Z)
+            F = np.abs(Z, out=out)
             F *= self.absolute
             return F
         F = self.activation(Z)
         slope, constant = self.half
         return F + (slope * Z + constant) if slope or constant else F
 
-    def derivative(self, Z: Array) -> Array:
-        """e'(Z), elementwise."""
+    def derivative(self, Z: Array, out: Array | None = None) -> Array:
+        """e'(Z), elementwise; in ``out`` where that is possible."""
         if self.absolute is not None:
-            return np.copysign(self.absolute, Z)
+            return np.copysign(self.absolute, Z, out=out)
         D = self.activation.derivative(Z)
         return D + self.half[0] if self.half[0] else D
 

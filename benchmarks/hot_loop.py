@@ -1,0 +1,73 @@
+"""The conjugate gradient product against the GEMMs it contains, in one run.
+
+    python -m benchmarks.hot_loop
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from relumine.activations import RELU
+from relumine.fit.parallel import cores
+from relumine.fit.projection import Linearisation, Unknowns, project
+from relumine.fit.rows import Rows
+from relumine.fit.sign_free import shape_of
+from relumine.fit.starts import random_directions
+
+
+def best_of(action: Callable[[], object], repeats: int = 7) -> float:
+    """Shortest time: the one least disturbed by whatever else the machine does."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def product_ratio(d: int, m: int, n: int) -> dict[str, float]:
+    """Time of the two big GEMMs (X̃δᵀ and DᵀX̃; a third, X̃Uᵀ, where hidden values are recomputed) over the product's."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d + 1))
+    X[:, -1] = 1.0
+    rows, shape = Rows(X, rng.normal(size=(n, 1))), shape_of(RELU)
+    U = random_directions(rng, m, d + 1)
+    at = project(rows, shape, U)
+    lin = Linearisation(rows, shape, at)
+    x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(m, 1)), rng.normal(size=(d + 1, 1)))
+    T = np.empty((n, m))
+    gemms = 2 if at.Z is not None else 3
+
+    def reference() -> None:
+        for _ in range(gemms - 1):
+            np.matmul(X, U.T, out=T)
+        T.T @ X
+
+    with threadpool_limits(1):
+        gemm, single = best_of(reference), best_of(lambda: lin.product(x))
+    with cores() as workers:
+        parallel = best_of(lambda: lin.product(x))
+    return {
+        "d": d,
+        "m": m,
+        "n": n,
+        "gemms": gemms,
+        "gemm_share": gemm / single,
+        "workers": workers,
+        "parallel_gain": single / parallel,
+        "seconds": single,
+    }
+
+
+if __name__ == "__main__":
+    for size in ((10, 30, 20_000), (50, 50, 15_000), (100, 150, 40_000), (784, 32, 100_000)):
+        r = product_ratio(*size)
+        print(
+            f"(d, m, n) = {size}: product at {r['gemm_share']:.0%} of the speed of its {r['gemms']} GEMMs; "
+            f"{r['workers']} workers: {r['parallel_gain']:.2f}x; {1e3 * r['seconds']:.1f} ms",
+            flush=True,
+        )
