@@ -32,14 +32,19 @@ class JointDiagonal:
 
 
 def joint_diagonalise(
-    matrices: Array, rng: int | np.random.Generator | None = None, *, steps: int = 200, contractions: int = 12
+    matrices: Array,
+    rng: int | np.random.Generator | None = None,
+    *,
+    start: Array | None = None,
+    steps: int = 200,
+    contractions: int = 12,
 ) -> JointDiagonal:
     """Find k unit vectors u_i with all M_l ≈ Σ_i d_{li} u_i u_iᵀ at once (L ≥ 2 matrices, k × k).
 
-    Starts from the best of several random pairs (Jennrich), then, in the current coordinates C_l = B M_l Bᵀ,
-    solves for the A = I + E that best explains all C_l ≈ A diag(C_l) Aᵀ: to first order
-    C_l[i,j] = E_ij C_l[j,j] + E_ji C_l[i,i], a 2 × 2 least-squares problem for each pair (Tichavský, Yeredor
-    2009). No matrix need be positive definite. All matrices share the noise, where Jennrich trusts one pair.
+    Starts from the factors ``start`` (k, k) or from the best of several random pairs (Jennrich), then, in the
+    current coordinates C_l = B M_l Bᵀ, solves for the A = I + E that best explains all C_l ≈ A diag(C_l) Aᵀ: to
+    first order C_l[i,j] = E_ij C_l[j,j] + E_ji C_l[i,i], a 2 × 2 least-squares problem for each pair (Tichavský,
+    Yeredor 2009). No matrix need be positive definite. All matrices share the noise, where Jennrich trusts one pair.
 
     Examples
     --------
@@ -54,7 +59,7 @@ def joint_diagonalise(
         raise InvalidInput(f"needs at least two square matrices, shape (L, k, k); got {M.shape}")
     if not np.isfinite(M).all() or not np.allclose(M, M.transpose(0, 2, 1), atol=1e-10 * np.abs(M).max(initial=0.0)):
         raise InvalidInput("the matrices must be finite and symmetric")
-    B = _start(M, np.random.default_rng(rng), contractions)
+    B = _start(M, np.random.default_rng(rng), contractions) if start is None else _dual(np.asarray(start).T)
     off, done = _off(B, M), 0
     while done < steps:
         done += 1
@@ -78,10 +83,15 @@ def _start(M: Array, rng: np.random.Generator, contractions: int) -> Array:
     for _ in range(contractions):
         P, _, complex_pairs = common_factors(M, rng)
         if not complex_pairs and np.linalg.cond(P) < 1e12:
-            B = np.linalg.inv(P)
-            tries.append(B / np.linalg.norm(B, axis=1, keepdims=True))
+            tries.append(_dual(P))
     tries.append(np.linalg.eigh(M.sum(axis=0))[1].T)
     return min(tries, key=lambda B: _off(B, M))
+
+
+def _dual(P: Array) -> Array:
+    """Unit rows B with B P diagonal; the columns of P are factors."""
+    B = np.linalg.inv(P)
+    return np.asarray(B / np.linalg.norm(B, axis=1, keepdims=True))
 
 
 def _off(B: Array, M: Array) -> float:

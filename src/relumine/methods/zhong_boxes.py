@@ -1,0 +1,131 @@
+"""Zhong, Song, Jain, Bartlett, Dhillon 2017: Algorithms 1 and 2, step by step as in the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.activations import Activation
+from relumine.data.moments import estimate_tensors
+from relumine.fit.gradient import Iterate, Step, descend
+from relumine.results import InvalidInput
+from relumine.steps.magsign import recover_magnitudes
+from relumine.steps.span import Orders, affine_residual, moment_orders, weight_span
+from relumine.tensors.kcl import kcl
+from relumine.tensors.symmetric import SymmetricTensor
+
+Array = NDArray[np.float64]
+Moments = Literal["plain", "debiased", "regressed"]
+Sample = tuple[Array, Array]
+
+__all__ = ["Moments", "Start", "initialise", "learn", "partition"]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Algorithm 1's result: W (k, d) and v = ±1 (k,); ``basis`` V (k, d), ``values``: eigenvalues of P̂₂."""
+
+    W: Array
+    v: Array
+    basis: Array
+    values: Array
+    orders: Orders
+
+
+def partition(X: Array, y: Array, parts: int, rng: np.random.Generator) -> list[Sample]:
+    """Random disjoint parts of (almost) equal size."""
+    return [(X[rows], y[rows]) for rows in np.array_split(rng.permutation(len(y)), parts)]
+
+
+def initialise(
+    X: Array,
+    y: Array,
+    width: int,
+    sigma: Activation,
+    rng: np.random.Generator,
+    *,
+    moments: Moments = "debiased",
+    split: bool = False,
+    projections: int = 100,
+) -> Start:
+    """Algorithm 1, Initialization via Tensor Method. x ~ N(0, I), no biases, k ≤ d, σ homogeneous.
+
+    ``split``: the paper's partition into S₂, S₃, S₄; otherwise every step uses all rows. ``moments``: "plain" averages
+    as in the paper, "debiased" (what fitted polynomials of lower degree explain is taken out of y first, in the
+    same expectation) or "regressed" (all coefficients in the subspace at once).
+    """
+    orders = moment_orders(sigma)
+    S2, S3, S4 = partition(X, y, 3, rng) if split else [(X, y)] * 3
+    alpha = rng.normal(size=X.shape[1]) / np.sqrt(X.shape[1])
+    V, values = _span(S2, width, orders, alpha, rng, moments)  # PowerMethod(P̂₂, k)
+    inside = V @ alpha / np.linalg.norm(V @ alpha)  # α outside the span only adds noise
+    R3 = _contract(_moments_inside(S3, V, orders.third, moments)[orders.third], inside, 3)  # P̂₃(V, V, V)
+    U = kcl(R3, rng, projections=projections).factors
+    T = _moments_inside(S4, V, orders.second, moments)
+    Q1 = _contract(T[orders.first], inside, 1).entries
+    Q2 = _contract(T[orders.second], inside, 2).dense()
+    W, v = recover_magnitudes(U, Q1, Q2, sigma, orders, inside)
+    return Start(W @ V, v, V, values, orders)
+
+
+def _span(
+    S: Sample, width: int, orders: Orders, alpha: Array, rng: np.random.Generator, moments: Moments
+) -> tuple[Array, Array]:
+    X, y = S
+    r = y if moments == "plain" else affine_residual(X, y)[0]
+    return weight_span(X, r, width, orders.second, alpha, rng)
+
+
+def _moments_inside(S: Sample, V: Array, order: int, moments: Moments) -> list[SymmetricTensor]:
+    """M_0 … M_order of z = Vx, C(k+order, order) numbers at most; the affine part is fitted in all d dimensions."""
+    X, y = S
+    if moments == "plain":
+        return estimate_tensors(X @ V.T, y, order, "plain").tensors
+    r, slope, constant = affine_residual(X, y)
+    T = list(estimate_tensors(X @ V.T, r, order, moments).tensors)
+    T[0] = T[0] + SymmetricTensor(np.array([constant]), len(V), 0)
+    T[1] = T[1] + SymmetricTensor(V @ slope, len(V), 1)
+    return T
+
+
+def _contract(T: SymmetricTensor, alpha: Array, order: int) -> SymmetricTensor:
+    """T(I, …, I, α, …, α) with ``order`` places left."""
+    return T.contract(*[alpha] * (T.order - order)) if T.order > order else T
+
+
+def learn(
+    X: Array,
+    y: Array,
+    start: Start,
+    sigma: Activation,
+    *,
+    step: Step = "search",
+    iterations: int = 2000,
+    batches: int = 1,
+    tol: float = 1e-24,
+    progress: Callable[[int, float], None] | None = None,
+) -> tuple[Iterate, list[float]]:
+    """Algorithm 2, lines 6–10: gradient descent in W from Algorithm 1's start, v fixed; also the losses on the way.
+
+    Stops at ``iterations``, at a loss below ``tol`` · mean y²/2, or when no step lowers the loss.
+    """
+    if iterations < 1:
+        raise InvalidInput(f"iterations must be at least 1, got {iterations}")
+    floor = tol * 0.5 * float(np.mean(y * y))
+    losses: list[float] = []
+    best: Iterate | None = None
+    for it in islice(descend(X, y, start.W, start.v, sigma, step, batches=batches), iterations + 1):
+        losses.append(it.loss)
+        if np.isfinite(it.loss):
+            best = it
+        if progress is not None:
+            progress(len(losses) - 1, it.loss)
+        if it.loss <= floor or it.step == 0.0 or not it.loss < 1e6 * losses[0]:
+            break
+    assert best is not None
+    return best, losses
