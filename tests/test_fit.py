@@ -145,7 +145,7 @@ def test_the_two_solvers_take_the_same_step(affine: bool) -> None:
 
 
 def test_recomputing_hidden_values_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, _, U = problem(5)
+    rows, _, U = problem(5, m=4)
     kept = project(rows, SHAPE, U)
     assert kept.Z is not None
     gradient = Linearisation(rows, SHAPE, kept).gradient

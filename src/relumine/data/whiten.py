@@ -23,9 +23,14 @@ class Whitening:
     mean: Array
     L: Array
 
-    def apply(self, X: Array) -> Array:
-        """Z with rows L⁻¹(x − mean), in a fresh array."""
-        return np.ascontiguousarray(solve_triangular(self.L, (X - self.mean).T, lower=True, overwrite_b=True).T)
+    def apply(self, X: Array, rows: NDArray[np.intp] | None = None, out: Array | None = None) -> Array:
+        """Z with rows L⁻¹(x − mean) for the given rows of X (all by default), in ``out`` or a fresh array."""
+        count = len(X) if rows is None else len(rows)
+        Z = np.empty((count, X.shape[1])) if out is None else out
+        for s in _chunks(count, X.shape[1]):
+            centred = (X[s] if rows is None else X[rows[s]]) - self.mean
+            Z[s] = solve_triangular(self.L, centred.T, lower=True, overwrite_b=True).T
+        return Z
 
     def undo(self, net: Network) -> Network:
         """The network g with g(x) = net(L⁻¹(x − mean)): rows w ↦ wL⁻¹, b ↦ b − w·mean."""
@@ -38,8 +43,10 @@ class Whitening:
         return net.replace(W=net.W @ self.L, b=net.b + net.W @ self.mean, v=net.v @ self.L, c=net.c + net.v @ self.mean)
 
 
-def whitening(X: Array, sample_weight: Array | None = None) -> Whitening:
-    """Estimate mean and covariance of the rows of X; an error names inputs that are constant or dependent.
+def whitening(X: Array, weight: Array | None = None, rows: NDArray[np.intp] | None = None) -> Whitening:
+    """Estimate mean and covariance of X; an error names inputs that are constant or dependent.
+
+    ``rows``: use only these rows of X; ``weight``: one weight for each row used.
 
     Examples
     --------
@@ -49,19 +56,19 @@ def whitening(X: Array, sample_weight: Array | None = None) -> Whitening:
     >>> np.allclose(Z.mean(axis=0), 0.0), np.allclose(Z.T @ Z / 500, np.eye(2))
     (True, True)
     """
-    n, d = X.shape
+    n, d = len(X) if rows is None else len(rows), X.shape[1]
     if n <= d:
         raise InvalidInput(
             f"{n} samples cannot span {d} inputs; at least {d + 1} are needed (about 5·width·(d+1) to recover)"
         )
-    mean = np.average(X, axis=0, weights=sample_weight)
-    gram = np.zeros((d, d))
-    step = max(1, (1 << 20) // d)
-    for start in range(0, n, step):
-        centred = X[start : start + step] - mean
-        weighted = centred if sample_weight is None else centred * sample_weight[start : start + step, None]
-        gram += weighted.T @ centred
-    gram /= n if sample_weight is None else sample_weight.sum()
+    total = float(n if weight is None else weight.sum())
+    mean, gram = np.zeros(d), np.zeros((d, d))
+    for s in _chunks(n, d):
+        part = X[s] if rows is None else X[rows[s]]
+        mean += (part.sum(axis=0) if weight is None else weight[s] @ part) / total
+    for s in _chunks(n, d):
+        centred = (X[s] if rows is None else X[rows[s]]) - mean
+        gram += (centred if weight is None else centred * weight[s, None]).T @ centred / total
     scale = np.sqrt(np.diag(gram))
     constant = np.flatnonzero(scale <= 1e-14 * (np.abs(mean) + np.finfo(float).tiny))
     if constant.size:
@@ -76,3 +83,8 @@ def whitening(X: Array, sample_weight: Array | None = None) -> Whitening:
             f"{smallest:.1e}); drop redundant columns or project on fewer"
         )
     return Whitening(mean, scale[:, None] * np.linalg.cholesky(correlation))
+
+
+def _chunks(n: int, d: int) -> list[slice]:
+    step = max(1, (1 << 18) // d)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]

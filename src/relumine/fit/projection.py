@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 __all__ = ["Linearisation", "Projection", "Unknowns", "project"]
 
-_CACHE_NUMBERS = 1 << 23  # keep Z = X̃Uᵀ between passes up to this size (64 MB), recompute it beyond
+_CACHE_NUMBERS = 1 << 21  # keep Z = X̃Uᵀ between passes up to this size (16 MB), recompute it beyond
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ class Projection:
 def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projection:
     """Solve for (A, τ) at the directions U; ``ridge`` is relative to the mean diagonal of the Gram matrix."""
     m = U.shape[0]
-    Z = np.empty((rows.n, m)) if rows.n * m <= _CACHE_NUMBERS else None
+    # two projections are alive at a time, so half the width of the data each is one more copy of it
+    keep = rows.n * m <= _CACHE_NUMBERS or 2 * m <= U.shape[1]
+    Z = np.empty((rows.n, m)) if keep else None
 
     def normal_equations(s: slice) -> tuple[Array, Array, Array]:
         n = s.stop - s.start

@@ -73,9 +73,16 @@ class Rows:
 
 
 def prepare(Z: Array, Y: Array, weight: Array | None = None, *, affine: bool = True) -> tuple[Rows, Array]:
-    """Rows from white inputs Z (n, d) and targets Y (n, q); also the affine coefficients removed from Y, (d+1, q)."""
-    X = np.empty((Z.shape[0], Z.shape[1] + 1))
-    X[:, :-1] = Z
+    """Rows from white inputs Z (n, d) and targets Y (n, q); also the affine coefficients removed from Y, (d+1, q).
+
+    Z may be the first d columns of an (n, d+1) array, which is then used as it is: its last column becomes 1.
+    """
+    n, d = Z.shape
+    if isinstance(Z.base, np.ndarray) and Z.base.shape == (n, d + 1) and Z.ctypes.data == Z.base.ctypes.data:
+        X = Z.base
+    else:
+        X = np.empty((n, d + 1))
+        X[:, :-1] = Z
     X[:, -1] = 1.0
     omega = None if weight is None else weight[:, None]
     rows = Rows(X, Y, omega, affine)

@@ -75,18 +75,18 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     spare = int(np.clip(round(0.02 * samples.n), 4, 2000)) if samples.n > 8 else 1
     aside = np.zeros(samples.n, dtype=bool)
     aside[rng.choice(samples.n, size=spare, replace=False)] = True
-    weight = None if samples.weight is None else samples.weight[~aside]
-    white = whitening(samples.X[~aside], weight)
-    Z = white.apply(samples.X[~aside])
-    rows, tau = prepare(Z, Y[~aside], weight)
-    del Z
+    used = np.flatnonzero(~aside)
+    weight = None if samples.weight is None else samples.weight[used]
+    white = whitening(samples.X, weight, used)
+    wide = np.empty((used.size, samples.d + 1))
+    rows, tau = prepare(white.apply(samples.X, used, out=wide[:, :-1]), Y[used], weight)
     # what is left of y beside its affine part sets the scale of every output
     left = np.sqrt(np.einsum("ij,ij->j", rows.weigh(rows.Y), rows.Y) / rows.total)
-    magnitude = np.abs(Y[~aside]).max(axis=0)
+    magnitude = np.abs(Y[used]).max(axis=0)
     affine = left <= 1e-12 * magnitude
     units = np.where(affine, np.where(magnitude > 0.0, magnitude, 1.0), left)
     rows = Rows(rows.X, np.where(affine, 0.0, rows.Y / units), rows.weight, affine=True)
-    plain = Rows(rows.X, Y[~aside] / units, rows.weight, affine=False)
+    plain = Rows(rows.X, Y[used] / units, rows.weight, affine=False)
     rounding = 64.0 * np.finfo(float).eps * float(np.max(magnitude / units))
     exact = max(1e-18, rounding**2)
     held = Samples(samples.X[aside], Y[aside], None if samples.weight is None else samples.weight[aside])

@@ -128,7 +128,7 @@ def _finished(task: Task, answer: Answer, limit: int) -> tuple[Network, Standard
 def _held_out(task: Task, net: Network) -> float:
     """Root mean square error on the rows set aside, over the standard deviation of y."""
     truth = task.held.y
-    spread = np.sqrt(np.mean((task.plain.Y * task.units - (task.plain.Y * task.units).mean(axis=0)) ** 2))
+    spread = np.sqrt(np.mean(np.var(task.plain.Y, axis=0) * task.units**2))
     error = np.sqrt(np.mean((net(task.held.X).reshape(truth.shape) - truth) ** 2))
     return float(error / spread) if spread > 0.0 else float(error)
 
