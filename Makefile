@@ -33,6 +33,12 @@ test-all: lint
 
 bench: setup
 	$(BIN)/python -m pytest benchmarks --benchmark-only -m "slow or not slow"
+	$(BIN)/python -m benchmarks.hot_loop docs/results/hot_loop.json
+	$(BIN)/python -m benchmarks.recovery --first 20000 --out docs/results/recovery.json
+	$(BIN)/python -m benchmarks.recovery --first 30000 --width-unknown --only "n/p=5" --out docs/results/width_unknown.json
+	$(BIN)/python -m benchmarks.scaling --out docs/results/scaling.json
+	$(BIN)/python -m benchmarks.against_descent --out docs/results/against_descent.json
+	$(BIN)/python -m benchmarks.tables
 
 docs: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

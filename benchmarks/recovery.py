@@ -1,6 +1,6 @@
 """How often `recover` finds the planted network, and what it costs: one JSON file, one table.
 
-    python -m benchmarks.recovery [--seeds 20] [--first 5000] [--only NAME] [--out docs/results/recovery.json]
+python -m benchmarks.recovery [--seeds 20] [--first 5000] [--only NAME] [--out docs/results/recovery.json]
 """
 
 from __future__ import annotations

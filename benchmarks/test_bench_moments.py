@@ -62,9 +62,7 @@ def test_order_4_pass_costs_at_most_two_gemms(benchmark) -> None:
 
 def test_memory_is_flat_in_n(benchmark) -> None:
     def peak(n: int) -> int:
-        done = subprocess.run(
-            [sys.executable, "-c", MEMORY, str(n)], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", MEMORY, str(n)], capture_output=True, text=True, check=True)
         return int(json.loads(done.stdout))
 
     small = peak(100_000)

@@ -63,9 +63,7 @@ def plain(problem: Additive, truth: np.ndarray, steps: int) -> Iterator[Iterate]
     equations = problem.normal_equations(truth)
     limit = 2.0 * equations.n / float(np.linalg.eigvalsh(equations.G)[-1])
     for factor in (0.99, 0.97, 0.95, 0.9, 0.8, 0.5):
-        trial = [
-            it.rms for it in islice(descend([problem], start, theta, factor * limit, centred=False), 301)
-        ]
+        trial = [it.rms for it in islice(descend([problem], start, theta, factor * limit, centred=False), 301)]
         if np.all(np.diff(trial[-100:]) <= 0.0):
             break
     return islice(descend([problem], start, theta, factor * limit, centred=False), steps + 1)
@@ -142,9 +140,7 @@ def curve(iterates: Iterable[Iterate], truth: np.ndarray) -> Cells:
 
 def figure3_grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
     d, n = (20, 40) if quick else SIZE[figure]
-    return [
-        (f"trial {seed}", (d, n, seed, 3000 if quick else CAP[figure])) for seed in range(2 if quick else 10)
-    ]
+    return [(f"trial {seed}", (d, n, seed, 3000 if quick else CAP[figure])) for seed in range(2 if quick else 10)]
 
 
 # Compute to JSON, plot from JSON
@@ -206,9 +202,7 @@ def _plot2(content: Cells, plt: Any) -> Any:
         ax.grid(alpha=0.25, lw=0.5)
     axes[0].set_ylabel("mean relative error  ‖ŵ − w‖² / ‖w‖²")
     fig.legend(*axes[0].get_legend_handles_labels(), frameon=False, loc="outside upper right", ncols=4)
-    fig.suptitle(
-        f"Figure {content['figure'][0]}({content['figure'][1]}): σ = {content['sigma']:g}", x=0.01, ha="left"
-    )
+    fig.suptitle(f"Figure {content['figure'][0]}({content['figure'][1]}): σ = {content['sigma']:g}", x=0.01, ha="left")
     return fig
 
 
@@ -222,24 +216,17 @@ def _plot3(content: Cells, plt: Any) -> Any:
             grid = np.unique(np.geomspace(1, last, 300).astype(int))
             # a finished trial keeps its last value, as its iteration no longer moves
             logs = np.array(
-                [
-                    np.interp(grid, t[name]["iteration"], np.log10(np.maximum(t[name][quantity], 1e-32)))
-                    for t in trials
-                ]
+                [np.interp(grid, t[name]["iteration"], np.log10(np.maximum(t[name][quantity], 1e-32))) for t in trials]
             )
             mean, spread = logs.mean(axis=0), logs.std(axis=0)
             ax.loglog(grid, 10.0**mean, style, color=colour, lw=1.6, label=name)
-            ax.fill_between(
-                grid, 10.0 ** (mean - spread), 10.0 ** (mean + spread), color=colour, alpha=0.15, lw=0
-            )
+            ax.fill_between(grid, 10.0 ** (mean - spread), 10.0 ** (mean + spread), color=colour, alpha=0.15, lw=0)
         ax.set(xlabel="iteration", ylabel=label)
         ax.grid(alpha=0.25, lw=0.5)
     axes[1].axhline(TARGET, color="0.6", lw=0.8, ls=":")
     fig.legend(*axes[0].get_legend_handles_labels(), frameon=False, loc="outside upper right", ncols=3)
     d, n, figure = trials[0]["d"], trials[0]["n"], content["figure"]
-    fig.suptitle(
-        f"Figure {figure[0]}({figure[1]}): d = {d}, n = {n}, σ = {content['sigma']:g}", x=0.01, ha="left"
-    )
+    fig.suptitle(f"Figure {figure[0]}({figure[1]}): d = {d}, n = {n}, σ = {content['sigma']:g}", x=0.01, ha="left")
     return fig
 
 

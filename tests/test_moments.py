@@ -29,9 +29,7 @@ def sums(estimator: str, X: np.ndarray, y: np.ndarray, order: int = 3) -> Moment
 def assert_same(a: MomentSums, b: MomentSums) -> None:
     for name in FIELDS:
         left, right = np.asarray(getattr(a, name)), np.asarray(getattr(b, name))
-        np.testing.assert_allclose(
-            left, right, rtol=1e-11, atol=1e-11 * (1 + np.abs(right).max()), err_msg=name
-        )
+        np.testing.assert_allclose(left, right, rtol=1e-11, atol=1e-11 * (1 + np.abs(right).max()), err_msg=name)
 
 
 @given(st.sampled_from(ESTIMATORS), st.lists(st.integers(0, 60), min_size=3, max_size=3), st.integers(0, 99))

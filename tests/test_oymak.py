@@ -298,9 +298,7 @@ def test_standard_errors_are_those_of_linear_regression():
     beta, rss, *_ = np.linalg.lstsq(J, r, rcond=None)
     np.testing.assert_allclose(found.remaining, beta, atol=1e-12)
     assert found.noise == pytest.approx(np.sqrt(rss[0] / 55))
-    np.testing.assert_allclose(
-        found.standard_errors, found.noise * np.sqrt(np.diag(np.linalg.inv(J.T @ J))), rtol=1e-9
-    )
+    np.testing.assert_allclose(found.standard_errors, found.noise * np.sqrt(np.diag(np.linalg.inv(J.T @ J))), rtol=1e-9)
 
 
 def test_the_gradient_methods_under_noise():

@@ -22,9 +22,7 @@ from relumine.tensors.symmetric import SymmetricTensor, rank_one_sum
 
 def exact_tensors(net: Network, order: int) -> list[SymmetricTensor]:
     return [
-        SymmetricTensor(net.hermite(0).reshape(1), net.d, 0)
-        if k == 0
-        else SymmetricTensor.from_dense(net.hermite(k))
+        SymmetricTensor(net.hermite(0).reshape(1), net.d, 0) if k == 0 else SymmetricTensor.from_dense(net.hermite(k))
         for k in range(order + 1)
     ]
 

@@ -32,12 +32,8 @@ def test_explicit_formulas() -> None:
     np.testing.assert_allclose(hermite_tensor(x, 1).dense(), x)
     np.testing.assert_allclose(hermite_tensor(x, 2).dense(), xx - eye)
     xxx = np.multiply.outer(xx, x)
-    np.testing.assert_allclose(
-        hermite_tensor(x, 3).dense(), xxx - 3 * sym(np.multiply.outer(x, eye)), atol=1e-13
-    )
-    fourth = (
-        np.multiply.outer(xx, xx) - 6 * sym(np.multiply.outer(xx, eye)) + 3 * sym(np.multiply.outer(eye, eye))
-    )
+    np.testing.assert_allclose(hermite_tensor(x, 3).dense(), xxx - 3 * sym(np.multiply.outer(x, eye)), atol=1e-13)
+    fourth = np.multiply.outer(xx, xx) - 6 * sym(np.multiply.outer(xx, eye)) + 3 * sym(np.multiply.outer(eye, eye))
     np.testing.assert_allclose(hermite_tensor(x, 4).dense(), fourth, atol=1e-12)
 
 

@@ -45,9 +45,7 @@ def test_contraction_is_the_gradient() -> None:
     rng = np.random.default_rng(2)
     T = SymmetricTensor(rng.normal(size=packed_size(4, 3)), 4, 3)
     x = rng.normal(size=(1, 4))
-    np.testing.assert_allclose(
-        contraction(T.entries[None], x, 3)[0], T.contract(x[0], x[0]).entries, atol=1e-12
-    )
+    np.testing.assert_allclose(contraction(T.entries[None], x, 3)[0], T.contract(x[0], x[0]).entries, atol=1e-12)
 
 
 def test_same_seed_same_answer() -> None:

@@ -99,9 +99,7 @@ def test_contract_transform_and_product_against_einsum(shape: tuple[int, int, in
     dense = T.dense()
     np.testing.assert_allclose(T.contract(u).dense(), np.einsum("ijk,k->ij", dense, u), atol=1e-12)
     np.testing.assert_allclose(T.contract(u, u).entries, np.einsum("ijk,k,j->i", dense, u, u), atol=1e-12)
-    np.testing.assert_allclose(
-        T.transform(V).dense(), np.einsum("ijk,ai,bj,ck->abc", dense, V, V, V), atol=1e-12
-    )
+    np.testing.assert_allclose(T.transform(V).dense(), np.einsum("ijk,ai,bj,ck->abc", dense, V, V, V), atol=1e-12)
     outer = np.multiply.outer(dense, S.dense())
     mean = np.mean([outer.transpose(axes) for axes in permutations(range(5))], axis=0)
     np.testing.assert_allclose((T @ S).dense(), mean, atol=1e-12)
