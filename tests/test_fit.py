@@ -17,7 +17,13 @@ from relumine.fit.prune import POLISH, prune
 from relumine.fit.rows import Rows, prepare
 from relumine.fit.sign_free import shape_of
 from relumine.fit.solvers import ConjugateGradients, Dense
-from relumine.fit.starts import looks_gaussian, random_directions, second_moment_span, span_directions
+from relumine.fit.starts import (
+    looks_gaussian,
+    moment_directions,
+    random_directions,
+    second_moment_span,
+    span_directions,
+)
 from relumine.network import Network
 
 SHAPE = shape_of(activations.RELU)
@@ -225,6 +231,18 @@ def test_second_moment_shows_the_span() -> None:
     np.testing.assert_allclose(np.linalg.norm(net.W @ span.T, axis=1), 1.0, atol=0.03)
     start = span_directions(np.random.default_rng(0), 7, span)
     np.testing.assert_allclose(np.linalg.norm(start[:, :-1] @ span.T, axis=1), np.linalg.norm(start[:, :-1], axis=1))
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_higher_moments_show_orthonormal_weights(outputs: int) -> None:
+    """f̂₂ ∝ I says nothing about them; T₄ does."""
+    net = rl.planted.network(5, 5, rng=0, family="orthonormal", outputs=outputs)
+    X, y = rl.planted.sample(net, 40_000, rng=1)
+    rows, _ = prepare(whitening(X).apply(X), y)
+    start = moment_directions(np.random.default_rng(0), 8, rows, 5)
+    W = start[:, :-1] / np.linalg.norm(start[:, :-1], axis=1, keepdims=True)
+    assert start.shape == (8, 6)
+    assert np.abs(net.W @ W.T).max(axis=1).min() > 0.95
 
 
 def test_gaussian_inputs_are_told_from_others() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.data.moments import estimate_tensors
 from relumine.fit.rows import Rows
+from relumine.tensors.spm import span_of_powers, subspace_power
+from relumine.tensors.symmetric import packed_size
 
 Array = NDArray[np.float64]
 
-__all__ = ["looks_gaussian", "random_directions", "second_moment_span", "span_directions"]
+__all__ = ["looks_gaussian", "moment_directions", "random_directions", "second_moment_span", "span_directions"]
 
 
 def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
@@ -42,6 +45,25 @@ def span_directions(rng: np.random.Generator, k: int, span: Array) -> Array:
     r, d = span.shape
     inside = random_directions(rng, k, r + 1)
     return np.column_stack([inside[:, :-1] @ span, inside[:, -1]]).reshape(k, d + 1)
+
+
+def moment_directions(rng: np.random.Generator, k: int, rows: Rows, width: int) -> Array:
+    """K vectors (w, b), the first of them with w from the third and fourth moments, for any width.
+
+    For Gaussian z the columns of T_3 and T_4 flattened to d² rows span {w_i ⊗ w_i}; the subspace power method finds the
+    rank-one elements of that span. This sees weights that the second moment cannot tell apart (orthonormal ones, say).
+    """
+    d = rows.X.shape[1] - 1
+    # one output: the combination that varies most
+    y = rows.Y @ np.linalg.svd(rows.Y, full_matrices=False)[2][0] if rows.Y.shape[1] > 1 else rows.Y[:, 0]
+    T = estimate_tensors(rows.X[:, :-1], y, 4, "debiased")
+    rank = min(width, packed_size(d, 2) - 1)
+    # each tensor in units of its sampling error: one of them may be nothing but noise
+    span = span_of_powers(T.tensors[3:5], 2, rank, T.errors[3:5].tolist())
+    found = subspace_power(span, d, 2, rng)[0][:k]
+    U = random_directions(rng, k, d + 1)
+    U[: len(found)] = np.column_stack([found, rng.normal(scale=0.5, size=len(found))])
+    return U
 
 
 def looks_gaussian(Z: Array, tolerance: float = 0.75) -> tuple[bool, float]:

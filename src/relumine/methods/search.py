@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil, log
 
 import numpy as np
@@ -13,13 +14,20 @@ from relumine.fit.inference import structure_score
 from relumine.fit.levenberg import Fit, minimise
 from relumine.fit.projection import Array
 from relumine.fit.prune import SEARCH, path, polish, prune
-from relumine.fit.starts import looks_gaussian, random_directions, second_moment_span, span_directions
+from relumine.fit.starts import (
+    looks_gaussian,
+    moment_directions,
+    random_directions,
+    second_moment_span,
+    span_directions,
+)
 from relumine.methods.task import Task
 from relumine.results import Progress, ProgressCallback, Stage
 
 __all__ = ["Evidence", "Search"]
 
 STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise
+_MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap
 _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)  # student width over width, start by start
 
 
@@ -48,8 +56,6 @@ class Search:
     notes: list[str] = field(default_factory=list)
     evidence: dict[int, Evidence] = field(default_factory=dict)
     students: dict[int, float] = field(default_factory=dict)
-    _span: Array | None = None
-    _looked: bool = False
 
     # -- what a fit is worth ---------------------------------------------------------------------------------
 
@@ -87,21 +93,33 @@ class Search:
 
         return report
 
+    @cached_property
+    def gaussian(self) -> bool:
+        """Whether the inputs look Gaussian, as starts from moments need; if not, a note says so."""
+        gaussian, excess = looks_gaussian(self.task.rows.X[:, :-1])
+        if not gaussian:
+            self.notes.append(
+                f"spectral start skipped: inputs are not Gaussian (mean excess kurtosis {excess:.2g}); "
+                "random starts do not need that"
+            )
+        return gaussian
+
+    @cached_property
+    def spans(self) -> dict[int, Array]:
+        """The span of the second moment, by width."""
+        return {}
+
     def directions(self, k: int, width: int) -> tuple[Array, str]:
-        """The next start: in the span of the second moment first (where it can show one), then anywhere."""
-        D = self.task.rows.X.shape[1]
-        if not self._looked and 0 < width < D - 1:
-            self._looked = True
-            gaussian, excess = looks_gaussian(self.task.rows.X[:, :-1])
-            if gaussian:
-                self._span = second_moment_span(self.task.rows, width)
-            else:
-                self.notes.append(
-                    f"spectral start skipped: inputs are not Gaussian (mean excess kurtosis {excess:.2g}); "
-                    "random starts do not need that"
-                )
-        if self._span is not None and self.used % 3 == 0:
-            return span_directions(self.rng, k, self._span), "spectral"
+        """The next start: first in the span of the second moment, where it can show one; then anywhere; one in seven
+        from the third and fourth moments.
+        """
+        D, turn = self.task.rows.X.shape[1], self.used % 7
+        if turn in (0, 3) and width < D - 1 and self.gaussian:
+            if width not in self.spans:
+                self.spans[width] = second_moment_span(self.task.rows, width)
+            return span_directions(self.rng, k, self.spans[width]), "spectral"
+        if turn == 5 and D <= _MOMENT_DIMENSIONS and self.gaussian:
+            return moment_directions(self.rng, k, self.task.rows, width), "higher moments"
         return random_directions(self.rng, k, D), "random"
 
     def student(self, k: int, width: int) -> Fit:
@@ -187,7 +205,6 @@ class Search:
             while tries[-1].loss > SEARCH.tol and len(tries) < 2 and not self.out_of_time():
                 tries.append(self.student(k, k))
             fit = min(tries, key=lambda f: f.loss)
-            self._span, self._looked = None, True  # the span was for one width
             if fit.loss <= SEARCH.tol:
                 exact = self._walk(fit)
                 if exact is not None:
