@@ -119,7 +119,7 @@ CELL = {"1a": cell_1a, "1b": cell_1b, "1c": cell_1c, "auto": cell_auto}
 
 def grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
     if figure == "1c":
-        return [(f"trial {seed}", (10, 10_000, seed, 3000)) for seed in range(1 if quick else 5)]
+        return [(f"trial {seed}", (10, 4000 if quick else 10_000, seed, 3000)) for seed in range(1 if quick else 5)]
     sizes, samples = ((10, 20), (1000, 3000)) if quick else (range(10, 101, 10), range(1000, 10_001, 1000))
     trials = 2 if quick else TRIALS[figure]
     # auto's threshold lies below the paper's smallest n
@@ -251,7 +251,8 @@ def _plot_c(content: Cells, plt: Any) -> Any:
             curve = trial["curves"][name]
             loss = np.maximum(curve["loss"], 1e-32)
             ax.semilogy(curve["iteration"], loss, color=colour, lw=1.2, label=label if index == 0 else None)
-    ax.set(xlabel="iteration", ylabel="loss", title="Figure 1(c): d = 10, k = 5, n = 10000, η = 0.02")
+    title = f"Figure 1(c): d = {trial['d']}, k = {content['k']}, n = {trial['n']}, η = {content['step']:g}"
+    ax.set(xlabel="iteration", ylabel="loss", title=title)
     ax.grid(alpha=0.25, lw=0.5)
     ax.legend(frameon=False)
     return fig

@@ -63,8 +63,9 @@ def initialise(
     S2, S3, S4 = partition(X, y, 3, rng) if split else [(X, y)] * 3
     alpha = rng.normal(size=X.shape[1]) / np.sqrt(X.shape[1])
     V, values = _span(S2, width, orders, alpha, rng, moments)  # PowerMethod(P̂₂, k)
-    inside = V @ alpha / np.linalg.norm(V @ alpha)  # α outside the span only adds noise
-    R3 = _contract(_moments_inside(S3, V, orders.third, moments)[orders.third], inside, 3)  # P̂₃(V, V, V)
+    M = _moments_inside(S3, V, orders.third, moments)[orders.third]
+    inside = _direction(M, rng.spawn(1)[0])  # α outside the span only adds noise
+    R3 = _contract(M, inside, 3)  # P̂₃(V, V, V)
     U = kcl(R3, rng, projections=projections).factors
     T = _moments_inside(S4, V, orders.second, moments)
     Q1 = _contract(T[orders.first], inside, 1).entries
@@ -91,6 +92,20 @@ def _moments_inside(S: Sample, V: Array, order: int, moments: Moments) -> list[S
     T[0] = T[0] + SymmetricTensor(np.array([constant]), len(V), 0)
     T[1] = T[1] + SymmetricTensor(V @ slope, len(V), 1)
     return T
+
+
+def _direction(M: SymmetricTensor, rng: np.random.Generator, tries: int = 30) -> Array:
+    """A unit α for which M(I, I, I, α) shows every unit: the largest k-th singular value among random ones.
+
+    A single random α may be nearly orthogonal to one of the weights, which then drowns in the noise.
+    """
+    candidates = rng.normal(size=(tries if M.order > 3 else 1, M.d))
+    candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
+
+    def weakest(alpha: Array) -> float:
+        return float(np.linalg.svd(_contract(M, alpha, 3).flatten(1, 2), compute_uv=False)[-1])
+
+    return np.asarray(max(candidates, key=weakest))
 
 
 def _contract(T: SymmetricTensor, alpha: Array, order: int) -> SymmetricTensor:
