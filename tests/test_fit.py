@@ -161,6 +161,19 @@ def test_recomputing_hidden_values_changes_nothing(monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(Linearisation(rows, SHAPE, fresh).gradient, gradient, atol=1e-13)
 
 
+def test_several_workers_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    from relumine.fit.parallel import cores
+
+    monkeypatch.setattr("relumine.fit.rows._CHUNK_NUMBERS", 64)
+    rows, _, U = problem(9, n=1000)
+    with cores(1) as one:
+        alone = Linearisation(rows, SHAPE, project(rows, SHAPE, U)).gradient
+    with cores(3) as three:
+        together = Linearisation(rows, SHAPE, project(rows, SHAPE, U)).gradient
+    assert (one, three) == (1, 3)
+    np.testing.assert_allclose(together, alone, rtol=1e-12, atol=1e-14)
+
+
 def test_the_loss_never_rises_and_loops_are_capped() -> None:
     rows, _, U = problem(6, m=5)
     fit = minimise(rows, SHAPE, U, Schedule(steps=30))
