@@ -5,7 +5,7 @@
     python -m experiments.zhong2017 --figure 1c --plot-only
 
 Protocol (section 7 there): squared ReLU, k = 5, W* = U diag(linspace(1, κ, k)) Vᵀ with κ = 2, v* = ±1, L = 100
-projections, η = 0.02, no resampling; random starts have w ~ N(0, I/d) and v ~ N(0, I). A trial recovers if
+projections, η = 0.02, no resampling; random starts are standard normal. A trial recovers if
 max_j ‖w_j − w*_j‖/‖w*_j‖ ≤ 0.01 after matching and v is exact. Descent ends at relative loss 1e-9 or after 4000
 iterations. Added: plain beside debiased moments in 1(b), and figure "auto", the grid of 1(a) for relumine's own
 method, with its error in all parameters.
@@ -89,15 +89,20 @@ def cell_1c(d: int, n: int, seed: int, iterations: int) -> Cells:
     truth, X, y = problem(d, n, seed)
     rng = np.random.default_rng(seed)
     tensor = initialise(X, y, K, truth.activation, rng)
-    W, v = rng.normal(size=(K, d)) / np.sqrt(d), rng.normal(size=K)
+    W, v = rng.normal(size=(K, d)), rng.normal(size=K)
     runs = {
         "tensor": (tensor.W, tensor.v, False),
         "random W and v": (W, v, True),
         "random W, v known": (W, truth.a, False),
+        "small random W and v": (W / np.sqrt(d), v, True),
     }
     curves = {}
     for name, (W0, v0, both) in runs.items():
-        losses = [it.loss for it in islice(descend(X, y, W0, v0, truth.activation, STEP, both=both), iterations + 1)]
+        losses = []
+        for it in islice(descend(X, y, W0, v0, truth.activation, STEP, both=both), iterations + 1):
+            losses.append(it.loss)
+            if it.loss > 1e9:  # diverged
+                break
         kept = np.unique(np.linspace(0, len(losses) - 1, 250).astype(int))
         curves[name] = {"iteration": kept.tolist(), "loss": [short(losses[t]) for t in kept]}
     return {"d": d, "n": n, "seed": seed, "curves": curves}
@@ -123,7 +128,7 @@ def grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
     sizes, samples = ((10, 20), (1000, 3000)) if quick else (range(10, 101, 10), range(1000, 10_001, 1000))
     trials = 2 if quick else TRIALS[figure]
     # auto's threshold lies below the paper's smallest n
-    small = (2, 3, 4) if figure == "auto" and not quick else ()
+    small = (3, 4) if figure == "auto" and not quick else ()
     return [(f"d={d} n={n}", (d, n, trials)) for d in sizes for n in sorted({*samples, *(c * K * d for c in small)})]
 
 
@@ -245,6 +250,7 @@ def _plot_c(content: Cells, plt: Any) -> Any:
         "tensor": ("#1b6ca8", "(I) tensor start"),
         "random W and v": ("#b23a48", "(II) random W and v"),
         "random W, v known": ("#2a9d6f", "(III) random W, v known"),
+        "small random W and v": ("#d98c1f", "(II) with w divided by √d (added)"),
     }
     for index, trial in enumerate(content["cells"].values()):
         for name, (colour, label) in styles.items():
@@ -254,6 +260,7 @@ def _plot_c(content: Cells, plt: Any) -> Any:
     title = f"Figure 1(c): d = {trial['d']}, k = {content['k']}, n = {trial['n']}, η = {content['step']:g}"
     ax.set(xlabel="iteration", ylabel="loss", title=title)
     ax.grid(alpha=0.25, lw=0.5)
+    ax.set_ylim(1e-30, 1e9)
     ax.legend(frameon=False)
     return fig
 

@@ -47,7 +47,7 @@ def test_tensor_start_converges_linearly_and_first(quick):
     assert 1.0 - rest.var() / np.log(tensor[straight]).var() > 0.98
     assert slope < 0.0
     assert iteration[(tensor < 1e-8).argmax()] < iteration[(known < 1e-8).argmax()] or known.min() > 1e-8
-    assert random[-1] > 1e-2
+    assert random[-1] > 1.0  # this step is too large for random W and v: it diverges
 
 
 def test_auto_is_exact_on_the_same_problems(quick):
