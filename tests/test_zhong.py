@@ -238,6 +238,20 @@ def test_plain_split_and_regressed_work_with_enough_samples():
         assert error < 0.25, options
 
 
+def test_selection_avoids_exploding_starts():
+    """At n = 50d KCL's last stage now and then has two nearly parallel factors."""
+    worst = {}
+    for select in (False, True):
+        errors = []
+        for seed in range(12):
+            truth = planted.network(10, 5, rng=seed, family="conditioned", activation="squared_relu")
+            X, y = planted.sample(truth, 500, rng=100 + seed)
+            start = initialise(X, y, 5, truth.activation, np.random.default_rng(seed), select=select)
+            errors.append(distance(truth, start.W, start.v)[0])
+        worst[select] = max(errors)
+    assert worst[True] < 2.5 < worst[False]
+
+
 def test_debiased_moments_have_less_variance():
     truth = planted.network(10, 5, rng=0, family="conditioned", activation="squared_relu")
     errors = {}

@@ -34,6 +34,7 @@ def recover_zhong(
     moments: Moments = "debiased",
     split: bool = False,
     projections: int = 100,
+    select: bool = True,
     step: Step = "search",
     iterations: int = 2000,
     batches: int = 1,
@@ -57,6 +58,8 @@ def recover_zhong(
         The paper's partition of the rows: a third each for subspace, tensor and signs.
     projections : int
         L, random projections in KCL.
+    select : bool
+        Keep the stage of KCL whose start fits best (the paper keeps the last).
     step : float, "theorem" or "search"
         Step size of the descent: a number, Algorithm 2's η, or backtracking.
     iterations : int
@@ -91,7 +94,9 @@ def recover_zhong(
     (rows, target), (held_X, held_y) = _set_aside(samples, rng)
     white = _centred(rows) if whiten else None
     Z = rows if white is None else white.apply(rows)
-    start = initialise(Z, target, width, sigma, rng, moments=moments, split=split, projections=projections)
+    start = initialise(
+        Z, target, width, sigma, rng, moments=moments, split=split, projections=projections, select=select
+    )
     stages.append(Stage("initialise", time.perf_counter() - clock, None, f"{moments} moments, orders {start.orders}"))
 
     clock, W = time.perf_counter(), start.W

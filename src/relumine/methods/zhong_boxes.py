@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from relumine.activations import Activation
 from relumine.data.moments import estimate_tensors
-from relumine.fit.gradient import Iterate, Step, descend
+from relumine.fit.gradient import Iterate, Step, descend, gradient
 from relumine.results import InvalidInput
 from relumine.steps.magsign import recover_magnitudes
 from relumine.steps.span import Orders, affine_residual, moment_orders, weight_span
@@ -52,12 +52,15 @@ def initialise(
     moments: Moments = "debiased",
     split: bool = False,
     projections: int = 100,
+    select: bool = False,
 ) -> Start:
     """Algorithm 1, Initialization via Tensor Method. x ~ N(0, I), no biases, k ≤ d, σ homogeneous.
 
     ``split``: the paper's partition into S₂, S₃, S₄; otherwise every step uses all rows. ``moments``: "plain" averages
     as in the paper, "debiased" (what fitted polynomials of lower degree explain is taken out of y first, in the
-    same expectation) or "regressed" (all coefficients in the subspace at once).
+    same expectation) or "regressed" (all coefficients in the subspace at once). ``select``: of the three stages of
+    KCL take the one whose start has the least loss f̂; noise can make two factors of a later stage nearly parallel,
+    and their magnitudes explode.
     """
     orders = moment_orders(sigma)
     S2, S3, S4 = partition(X, y, 3, rng) if split else [(X, y)] * 3
@@ -66,12 +69,15 @@ def initialise(
     M = _moments_inside(S3, V, orders.third, moments)[orders.third]
     inside = _direction(M, rng.spawn(1)[0])  # α outside the span only adds noise
     R3 = _contract(M, inside, 3)  # P̂₃(V, V, V)
-    U = kcl(R3, rng, projections=projections).factors
     T = _moments_inside(S4, V, orders.second, moments)
     Q1 = _contract(T[orders.first], inside, 1).entries
     Q2 = _contract(T[orders.second], inside, 2).dense()
-    W, v = recover_magnitudes(U, Q1, Q2, sigma, orders, inside)
-    return Start(W @ V, v, V, values, orders)
+    starts = []
+    for plugin, refine in ((True, True), (True, False), (False, False))[: 3 if select else 1]:
+        U = kcl(R3, rng, projections=projections, plugin=plugin, refine=refine).factors
+        W, v = recover_magnitudes(U, Q1, Q2, sigma, orders, inside)
+        starts.append(Start(W @ V, v, V, values, orders))
+    return min(starts, key=lambda s: gradient(*S4, s.W, s.v, sigma)[0]) if select else starts[0]
 
 
 def _span(
