@@ -13,10 +13,12 @@ Array = NDArray[np.float64]
 
 __all__ = ["Samples", "as_samples"]
 
+_LARGE = 1e100
+
 
 @dataclass(frozen=True)
 class Samples:
-    """Checked samples: ``X`` (n, d) and ``y`` (n,) or (n, q), float64 and finite; ``weight`` (n,) or None."""
+    """Checked samples: ``X`` (n, d) and ``y`` (n,) or (n, q), float64 and finite; ``weight`` (n,), mean 1, or None."""
 
     X: Array
     y: Array
@@ -35,6 +37,8 @@ class Samples:
 
 def as_samples(X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Samples:
     """Check X (n, d), y (n,) or (n, q) and sample_weight (n,); errors name the argument, the place and the remedy.
+
+    Rows of weight zero are left out, and the other weights are scaled to mean 1: they say how the noise varies.
 
     Examples
     --------
@@ -61,12 +65,21 @@ def as_samples(X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = Non
         if weight.shape != (X.shape[0],):
             raise InvalidInput(f"sample_weight must have shape ({X.shape[0]},), one weight a row; got {weight.shape}")
         _finite("sample_weight", weight)
-        if (weight < 0.0).any() or not (weight > 0.0).any():
-            raise InvalidInput("sample_weight must be non-negative with at least one positive entry")
+        if (weight < 0.0).any() or (weight > 0.0).sum() < 2:
+            raise InvalidInput("sample_weight must be non-negative with at least two positive entries")
+        used = weight > 0.0
+        if not used.all():
+            X, y, weight = X[used], y[used], weight[used]
+        weight = weight / weight.max()
+        weight = weight / weight.mean()
     return Samples(X, y, weight)
 
 
 def _numbers(name: str, value: ArrayLike) -> Array:
+    if hasattr(value, "toarray"):
+        raise InvalidInput(f"{name} is a sparse matrix; pass {name}.toarray()")
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidInput(f"{name} is a masked array; drop or fill its masked rows first")
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -79,14 +92,13 @@ def _numbers(name: str, value: ArrayLike) -> Array:
 
 
 def _finite(name: str, array: Array) -> None:
-    # the sum is finite for ordinary data: one cheap pass and no n-sized mask
-    if np.isfinite(array.sum()):
+    # a maximum is finite for good data: cheap passes and no n-sized mask
+    largest = max(float(array.max()), -float(array.min()))
+    if np.isfinite(largest):
+        if largest > _LARGE or 0.0 < largest < 1.0 / _LARGE:
+            raise InvalidInput(f"{name} has magnitudes around {largest:.1e}, beyond what squares can hold; rescale it")
         return
     bad = ~np.isfinite(array)
-    if not bad.any():  # finite values whose sum overflows
-        raise InvalidInput(
-            f"{name} holds values so large (up to {np.abs(array).max():.2g}) that sums overflow; rescale it"
-        )
     where = np.argwhere(bad)[0]
     place = f"row {where[0]}" + (f", column {where[1]}" if array.ndim == 2 else "")
     plural = "value" if bad.sum() == 1 else "values"

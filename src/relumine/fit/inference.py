@@ -53,7 +53,7 @@ def structure_score(rows: Rows, shape: Shape, R: Array, U: Array, probes: int = 
     GN = cho_solve(cho_factor(G), N)
     free, dot = square - np.einsum("ij,ij->j", N, GN), dot - GN.T @ BR
     visible = free > 1e-4 * square
-    spread = np.sqrt(np.einsum("ij,ij->j", rows.weigh(R), R) / max(rows.n - size, 1) * rows.total / rows.n)
+    spread = np.sqrt(np.einsum("ij,ij->j", rows.weigh(R), R) / max(rows.n - size, 1))
     t = dot[visible] / np.sqrt(free[visible])[:, None] / np.maximum(spread, np.finfo(float).tiny)
     return float(np.abs(t).max(initial=0.0))
 

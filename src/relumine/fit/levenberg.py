@@ -15,9 +15,10 @@ from relumine.fit.solvers import Solver, choose
 
 Array = NDArray[np.float64]
 
-__all__ = ["Fit", "Schedule", "minimise"]
+__all__ = ["INTERRUPTED", "Fit", "Schedule", "minimise"]
 
 _ROUNDING = 1e-24  # relative loss
+INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
@@ -70,42 +71,45 @@ def minimise(
     at = project(rows, shape, _normalised(U, shape), schedule.ridge)
     lam, growth, history, products = schedule.damping, 2.0, [at.loss / norm2], 0
     reason = "step limit"
-    for iteration in range(schedule.steps):
-        if history[-1] <= schedule.tol:
-            reason = "reached the tolerance"
-            break
-        if not at.U.size:
-            reason = "no units"
-            break
-        lin = Linearisation(rows, shape, at)
-        solve = solver(lin)
-        scale = lin.scale + schedule.floor * lin.scale.mean() + np.finfo(float).tiny
-        # at the level of rounding error the loss cannot be expected to fall: one try
-        for _ in range(16 if history[-1] > _ROUNDING else 1):
-            trial, solution = None, solve(lam * scale)
-            if solution is not None and solution.predicted * rows.total <= 1e-14 * at.loss:
-                reason = "converged"
+    try:
+        for iteration in range(schedule.steps):
+            if history[-1] <= schedule.tol:
+                reason = "reached the tolerance"
                 break
-            if solution is not None and np.isfinite(solution.step).all():
-                products += solution.products
-                trial = project(rows, shape, _normalised(at.U + solution.step, shape), schedule.ridge)
-            if solution is not None and trial is not None and trial.loss < at.loss:
-                gain = (at.loss - trial.loss) / max(solution.predicted * rows.total, np.finfo(float).tiny)
-                lam = max(lam * max(0.2, 1.0 - (2.0 * min(gain, 1.0) - 1.0) ** 3), 1e-14)
-                growth = 2.0
+            if not at.U.size:
+                reason = "no units"
                 break
-            lam, growth, trial = lam * growth, growth * 2.0, None
-        else:
-            reason = "rounding error" if history[-1] <= _ROUNDING else "no further decrease"
-        if trial is None:
-            break
-        at = trial
-        history.append(at.loss / norm2)
-        if progress is not None:
-            progress(iteration + 1, history[-1])
-        if len(history) > schedule.plateau and history[-1] > (1.0 - schedule.gain) * history[-1 - schedule.plateau]:
-            reason = "plateau"
-            break
+            lin = Linearisation(rows, shape, at)
+            solve = solver(lin)
+            scale = lin.scale + schedule.floor * lin.scale.mean() + np.finfo(float).tiny
+            # at the level of rounding error the loss cannot be expected to fall: one try
+            for _ in range(16 if history[-1] > _ROUNDING else 1):
+                trial, solution = None, solve(lam * scale)
+                if solution is not None and solution.predicted * rows.total <= 1e-14 * at.loss:
+                    reason = "converged"
+                    break
+                if solution is not None and np.isfinite(solution.step).all():
+                    products += solution.products
+                    trial = project(rows, shape, _normalised(at.U + solution.step, shape), schedule.ridge)
+                if solution is not None and trial is not None and trial.loss < at.loss:
+                    gain = (at.loss - trial.loss) / max(solution.predicted * rows.total, np.finfo(float).tiny)
+                    lam = max(lam * max(0.2, 1.0 - (2.0 * min(gain, 1.0) - 1.0) ** 3), 1e-14)
+                    growth = 2.0
+                    break
+                lam, growth, trial = lam * growth, growth * 2.0, None
+            else:
+                reason = "rounding error" if history[-1] <= _ROUNDING else "no further decrease"
+            if trial is None:
+                break
+            at = trial
+            history.append(at.loss / norm2)
+            if progress is not None:
+                progress(iteration + 1, history[-1])
+            if len(history) > schedule.plateau and history[-1] > (1.0 - schedule.gain) * history[-1 - schedule.plateau]:
+                reason = "plateau"
+                break
+    except KeyboardInterrupt:  # what was reached so far is worth keeping
+        reason = INTERRUPTED
     return Fit(at, tuple(history), reason, products, schedule)
 
 

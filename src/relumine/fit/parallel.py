@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,13 +49,41 @@ class _Crew:
 _crew: ContextVar[_Crew | None] = ContextVar("crew", default=None)
 
 
+class _SingleThreadedBlas:
+    """One BLAS thread while anyone is inside; the setting is global, so the last to leave restores it."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.threads = threading.Lock(), 0, 1
+        self.limit: Any = None
+
+    def enter(self) -> int:
+        """Limit the BLAS to one thread; returns how many it had."""
+        with self.lock:
+            if self.inside == 0:
+                controller = ThreadpoolController()
+                blas = [info["num_threads"] for info in controller.info() if info["user_api"] == "blas"]
+                self.threads = max(blas, default=1)
+                self.limit = controller.limit(limits=1, user_api="blas")
+            self.inside += 1
+            return self.threads
+
+    def leave(self) -> None:
+        """Restore what was, if nobody else is inside."""
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limit.restore_original_limits()
+
+
+_blas = _SingleThreadedBlas()
+
+
 @contextmanager
 def cores(workers: int | None = None) -> Iterator[int]:
     """Within: one BLAS thread, and sums over chunks on ``workers`` cores (as many as the BLAS had threads)."""
-    controller = ThreadpoolController()
-    blas = [info["num_threads"] for info in controller.info() if info["user_api"] == "blas"]
-    workers = workers or max(blas, default=1)
-    with controller.limit(limits=1, user_api="blas"):
+    threads = _blas.enter()
+    try:
+        workers = workers or threads
         if workers == 1:
             yield 1
             return
@@ -65,6 +94,8 @@ def cores(workers: int | None = None) -> Iterator[int]:
                 yield workers
         finally:
             _crew.reset(token)
+    finally:
+        _blas.leave()
 
 
 def total(part: Callable[[slice], tuple[Array, ...]], slices: Sequence[slice]) -> tuple[Array, ...]:

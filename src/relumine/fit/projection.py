@@ -49,8 +49,10 @@ class Projection:
 
     def drop_costs(self) -> Array:
         """By how much (over Σω) the loss grows when unit i is left out and the others readjust: ‖A_i‖²/(G⁻¹)_ii."""
-        inverse = np.diag(np.linalg.pinv(self.G, hermitian=True))
-        return np.asarray((self.A**2).sum(axis=1) / np.maximum(inverse, np.finfo(float).tiny))
+        values, vectors = np.linalg.eigh(self.G)
+        floor = max(1e-13 * float(values.max(initial=0.0)), np.finfo(float).tiny)  # equal units: either can go
+        inverse = (vectors**2 / np.maximum(values, floor)).sum(axis=1)
+        return np.asarray((self.A**2).sum(axis=1) / inverse)
 
 
 def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projection:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from relumine.fit.levenberg import Fit, Schedule, minimise
+from relumine.fit.levenberg import INTERRUPTED, Fit, Schedule, minimise
 from relumine.fit.projection import project
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape
@@ -35,36 +35,43 @@ def prune(rows: Rows, shape: Shape, fit: Fit, width: int) -> Fit:
         fit = replace(fit, at=at, history=(*fit.history, at.loss / max(rows.norm2, np.finfo(float).tiny)))
         if at.loss > 1.5 * before and fit.loss > _READJUST.tol:
             fit = minimise(rows, shape, at.U, _READJUST)
+            if fit.reason == INTERRUPTED:
+                raise KeyboardInterrupt
     return fit
 
 
 def polish(rows: Rows, shape: Shape, fit: Fit, *, progress: Callable[[int, float], None] | None = None) -> Fit:
     """To the bottom of the basin, without regularisation."""
-    return minimise(rows, shape, fit.at.U, POLISH, progress=progress)
+    fit = minimise(rows, shape, fit.at.U, POLISH, progress=progress)
+    if fit.reason == INTERRUPTED:
+        raise KeyboardInterrupt
+    return fit
 
 
-def path(rows: Rows, shape: Shape, fit: Fit, exact: float) -> dict[int, Fit]:
+def path(rows: Rows, shape: Shape, fit: Fit, is_exact: Callable[[Fit], bool]) -> dict[int, Fit]:
     """Polished fits for decreasing widths.
 
     From a collapsed fit (loss at the tolerance of the search) the path first drops what costs nothing, then polishes
-    downwards until a fit that was exact (relative loss ≤ ``exact``) stops being so. From any other fit it goes down
-    to width 0.
+    downwards until a fit that was exact stops being so. From any other fit it goes down to width 0.
     """
     wider = [fit]
     while fit.loss <= 10.0 * SEARCH.tol and fit.at.U.shape[0]:
         fit = prune(rows, shape, fit, fit.at.U.shape[0] - 1)
         wider.append(fit)
-    start = wider[-2] if len(wider) > 1 and fit.loss > 10.0 * SEARCH.tol else wider[-1]
+    collapsed = len(wider) > 1
+    if collapsed and fit.loss > 10.0 * SEARCH.tol:
+        wider.pop()
     fits: dict[int, Fit] = {}
     # a unit too weak for the search's tolerance may have gone too far: go back up until the polish is exact
-    for candidate in [w for w in wider[::-1] if w.at.U.shape[0] >= start.at.U.shape[0]][:4]:
-        fits[candidate.at.U.shape[0]] = polished = polish(rows, shape, candidate)
-        if polished.loss <= exact or len(wider) == 1:
+    for candidate in wider[::-1][:4]:
+        fit = fits[candidate.at.U.shape[0]] = polish(rows, shape, candidate)
+        if is_exact(fit) or not collapsed:
             break
-    fit = fits[min(fits)] if min(f.loss for f in fits.values()) > exact else polished
+    if not is_exact(fit):
+        fit = fits[min(fits)]
     for width in range(fit.at.U.shape[0] - 1, -1, -1):
-        was_exact = fit.loss <= exact
+        was_exact = is_exact(fit)
         fits[width] = fit = polish(rows, shape, prune(rows, shape, fit, width))
-        if was_exact and fit.loss > exact:
+        if was_exact and not is_exact(fit):
             break
     return fits

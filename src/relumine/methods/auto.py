@@ -49,17 +49,17 @@ def _run(task: Task, width: int | None, search: Search) -> Recovery:
     """Search, signs, verdict."""
     interrupted = False
     try:
-        if task.rows.norm2 == 0.0 or width == 0:
-            fit = search._affine()
+        if not task.bent.any() or width == 0:
+            fit = search.affine()
         else:
             fit = search.any_width() if width is None else search.at_width(width)
-        interrupted = search.out_of_time() and not search.is_exact(fit)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # also raised by the search when its time is up
         interrupted = True
-        fit = search.best if search.best is not None else search._affine()
-    loss = fit.at.loss / task.rows.norm2 if task.rows.norm2 > 0.0 else 0.0
+        fit = search.best or search.fallback or search.affine()
+    if search.tied:
+        search.notes.append("other networks fit about as well: standard errors describe the neighbourhood of this one")
     began = time.perf_counter()
-    answer = settle(task, fit.at, loss)
+    answer = settle(task, fit.at, seconds=float(np.clip(search.deadline - began, 1.0, 20.0)))
     search.stages.append(Stage("signs", time.perf_counter() - began, answer.loss, answer.signs))
     return conclude(
         task,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -54,7 +55,7 @@ def recover(
     starts : int, default 20
         Most starts before giving up (each is another random initialisation).
     seconds : float, optional
-        Stop starting over after this time; the best so far is judged as it is.
+        Time limit; when it ends the search, the status is "interrupted" and the network the best so far.
     affine : {"keep", "consolidate"}
         When the affine part v·x + c cannot be removed by signs: keep it, or write it as two more ReLU units.
     on_failure : {"raise", "return"}
@@ -72,7 +73,7 @@ def recover(
     InvalidInput
         Before any long work: shapes, NaN, strings, constant or dependent inputs.
     RecoveryFailed
-        The network was not recovered and ``on_failure`` is "raise".
+        The network was not recovered and ``on_failure`` is "raise". (An interrupted run returns what it has.)
 
     Examples
     --------
@@ -87,11 +88,18 @@ def recover(
     samples = as_samples(X, y, sample_weight)
     if width is not None and (not isinstance(width, int | np.integer) or isinstance(width, bool) or width < 0):
         raise InvalidInput(f"width must be a whole number ≥ 0 or None (find it), got {width!r}")
-    if starts < 1:
-        raise InvalidInput(f"starts must be at least 1, got {starts}")
+    if not isinstance(starts, int | np.integer) or starts < 1:
+        raise InvalidInput(f"starts must be a whole number, at least 1; got {starts!r}")
+    if seconds is not None and not (isinstance(seconds, int | float | np.number) and seconds > 0):
+        raise InvalidInput(f"seconds must be a positive number or None, got {seconds!r}")
+    if affine == "consolidate" and sigma != activations.RELU:
+        raise InvalidInput(f"affine='consolidate' writes v·x + c as ReLU units; the activation is {sigma.name}")
     if affine not in ("keep", "consolidate") or on_failure not in ("raise", "return"):
         raise InvalidInput("affine is 'keep' or 'consolidate'; on_failure is 'raise' or 'return'")
-    generator = np.random.default_rng(rng)
+    try:
+        generator = np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"rng must be a whole number ≥ 0, a numpy Generator or None; got {rng!r}") from None
     width = None if width is None else int(width)
     if method == "auto":
         if options:
@@ -115,6 +123,15 @@ def recover(
 
 
 def _consolidated(result: Recovery) -> Recovery:
-    from dataclasses import replace
-
-    return replace(result, network=result.network.consolidate(), standard_errors=None)
+    """The affine part as two more units; their parameters are not those of the fit, so standard errors end here."""
+    notes = (
+        *result.certificate.notes,
+        "the affine part was then written as ReLU units; standard errors do not carry over",
+    )
+    return replace(
+        result,
+        network=result.network.consolidate(),
+        standard_errors=None,
+        units=replace(result.units, recovered=(), up_to_sign=()),
+        certificate=replace(result.certificate, notes=notes),
+    )

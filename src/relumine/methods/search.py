@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, log
 
 import numpy as np
 
 from relumine.fit.inference import structure_score
-from relumine.fit.levenberg import Fit, minimise
+from relumine.fit.levenberg import INTERRUPTED, Fit, minimise
 from relumine.fit.projection import Array
 from relumine.fit.prune import SEARCH, path, polish, prune
 from relumine.fit.starts import (
@@ -28,6 +28,7 @@ __all__ = ["Evidence", "Search"]
 
 STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise
 _MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap
+_COLLAPSE = replace(SEARCH, steps=40, damping=1e-4, plateau=8, gain=0.5)  # a short look whether the loss collapses
 _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)  # student width over width, start by start
 
 
@@ -50,7 +51,9 @@ class Search:
     deadline: float = float("inf")
     progress: ProgressCallback | None = None
     best: Fit | None = None
+    fallback: Fit | None = None
     agreeing: int = 0
+    tied: bool = False
     used: int = 0
     stages: list[Stage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -60,8 +63,8 @@ class Search:
     # -- what a fit is worth ---------------------------------------------------------------------------------
 
     def is_exact(self, fit: Fit) -> bool:
-        """Whether the residual is rounding error."""
-        return fit.loss <= self.task.exact
+        """Whether the residual is rounding error in every output."""
+        return self.task.is_exact(fit.at.R)
 
     def bic(self, fit: Fit) -> float:
         """N log(loss) + p log N, N numbers explained by p parameters."""
@@ -88,6 +91,8 @@ class Search:
         began = time.perf_counter()
 
         def report(iteration: int, loss: float) -> None:
+            if self.out_of_time():
+                raise KeyboardInterrupt
             if self.progress is not None:
                 self.progress(Progress(stage, iteration, loss, units, time.perf_counter() - began))
 
@@ -118,7 +123,7 @@ class Search:
             if width not in self.spans:
                 self.spans[width] = second_moment_span(self.task.rows, width)
             return span_directions(self.rng, k, self.spans[width]), "spectral"
-        if turn == 5 and D <= _MOMENT_DIMENSIONS and self.gaussian:
+        if turn == 5 and 2 < D <= _MOMENT_DIMENSIONS and self.gaussian:
             return moment_directions(self.rng, k, self.task.rows, width), "higher moments"
         return random_directions(self.rng, k, D), "random"
 
@@ -129,6 +134,10 @@ class Search:
         self.used += 1
         name = f"start {self.used}"
         fit = minimise(self.task.rows, self.task.shape, U, SEARCH, progress=self._report(name, k))
+        if self.fallback is None or self.bic(fit) < self.bic(self.fallback):
+            self.fallback = fit
+        if fit.reason == INTERRUPTED:
+            raise KeyboardInterrupt
         self.students[k] = min(self.bic(fit), self.students.get(k, float("inf")))
         note = f"{kind}, {k} units, {len(fit.history) - 1} steps, {fit.reason}"
         self.stages.append(Stage(name, time.perf_counter() - began, fit.loss, note))
@@ -155,17 +164,24 @@ class Search:
             if self.is_exact(fit):
                 self.best = self._without_redundant_units(fit)
                 break
-            if self.out_of_time():
-                break
             if self.agreeing >= 2 and self.best is not None and self.is_noise(self.best):
                 break
+            if self.out_of_time():
+                raise KeyboardInterrupt
         assert self.best is not None
         return self.best
 
     def _without_redundant_units(self, fit: Fit) -> Fit:
-        """An exact fit with units that do nothing (fewer are visible than were asked for): without them."""
-        while fit.at.U.shape[0] and fit.at.drop_costs().min() < 1e-10:
+        """An exact fit with units that do nothing (fewer are visible than were asked for): without them.
+
+        A unit may also have split in two whose kinks no sample lies between; dropping either then costs something at
+        first, so what counts is whether the rest collapses again.
+        """
+        while fit.at.U.shape[0]:
             smaller = prune(self.task.rows, self.task.shape, fit, fit.at.U.shape[0] - 1)
+            smaller = minimise(self.task.rows, self.task.shape, smaller.at.U, _COLLAPSE)
+            if smaller.loss > 10.0 * _COLLAPSE.tol:
+                break
             smaller = polish(self.task.rows, self.task.shape, smaller)
             if not self.is_exact(smaller):
                 break
@@ -177,7 +193,9 @@ class Search:
         if self.best is None:
             self.best, self.agreeing = fit, 1
             return
-        same = self._same(fit, self.best)
+        near = abs(np.log(fit.loss / self.best.loss)) * self.task.values <= 4.0
+        same = near and self._same(fit, self.best)
+        self.tied = self.tied or (near and not same)
         self.agreeing = self.agreeing + 1 if same else 1 if fit.loss < self.best.loss else self.agreeing
         if fit.loss < self.best.loss:
             self.best = fit
@@ -185,14 +203,14 @@ class Search:
     def _same(self, fit: Fit, other: Fit) -> bool:
         """Whether two fits are one network as far as the data can tell.
 
-        With noise the loss has many tiny dents, one wherever a kink passes a sample, so equal networks differ a little:
-        by less than 4 in N log(loss), twice the log-likelihood, and in no direction by much.
+        With noise the loss has many tiny dents, one wherever a kink passes a sample, so equal networks differ a little.
+        In units of the noise their predictions differ by Σ(f − g)²/σ², which is the distance of their parameters in the
+        metric of the standard errors.
         """
-        if abs(np.log(fit.loss / other.loss)) * self.task.values > 4.0 or fit.at.U.shape != other.at.U.shape:
-            return False
-        U, V = (f.at.U / np.linalg.norm(f.at.U, axis=1, keepdims=True) for f in (fit, other))
-        cosines = np.abs(U @ V.T)
-        return bool(min(cosines.max(axis=0).min(), cosines.max(axis=1).min()) > 0.9)
+        N, p = self.task.values, self.task.parameters(fit.at.U.shape[0])
+        apart = float(np.sum(self.task.rms(fit.at.R - other.at.R) ** 2) * self.task.rows.total)
+        noise2 = other.loss * self.task.rows.norm2 / max(N - p, 1)
+        return apart <= max(9.0, 0.1 * p) * noise2
 
     # -- the width, too --------------------------------------------------------------------------------------
 
@@ -202,7 +220,7 @@ class Search:
         k, last, students = min(4, max(widest, 1)), float("inf"), []
         while True:
             tries = [self.student(k, k)]
-            while tries[-1].loss > SEARCH.tol and len(tries) < 2 and not self.out_of_time():
+            while tries[-1].loss > SEARCH.tol and len(tries) < 2:
                 tries.append(self.student(k, k))
             fit = min(tries, key=lambda f: f.loss)
             if fit.loss <= SEARCH.tol:
@@ -210,19 +228,20 @@ class Search:
                 if exact is not None:
                     return exact
             students.append(fit)
-            if self.out_of_time() or k >= widest or self.bic(fit) > last:
+            if k >= widest or self.bic(fit) > last:
                 break
             k, last = min(2 * k, widest), self.bic(fit)
         for fit in students[-2:]:
             self._walk(fit)
+        self.fallback = self.best
         width = min(self.evidence.values(), key=lambda e: e.bic).width
         self.best, self.agreeing = None, 0
-        return self.at_width(width) if width else self._affine()
+        return self.at_width(width) if width else self.affine()
 
     def _walk(self, fit: Fit) -> Fit | None:
         """Down the path of widths, noting the evidence; the smallest exact fit, if there is one."""
         began = time.perf_counter()
-        fits = path(self.task.rows, self.task.shape, fit, self.task.exact)
+        fits = path(self.task.rows, self.task.shape, fit, self.is_exact)
         for width, found in fits.items():
             entry = Evidence(width, found.loss, self.bic(found))
             if width not in self.evidence or entry.loss < self.evidence[width].loss:
@@ -237,6 +256,7 @@ class Search:
         self.best = fits[min(exact)]
         return self.best
 
-    def _affine(self) -> Fit:
+    def affine(self) -> Fit:
+        """No hidden units."""
         self.best = minimise(self.task.rows, self.task.shape, np.zeros((0, self.task.rows.X.shape[1])), SEARCH)
         return self.best

@@ -18,14 +18,19 @@ Array = NDArray[np.float64]
 
 __all__ = ["Task", "make_task"]
 
+_EPS = float(np.finfo(float).eps)
+_COARSE = 1e-5  # relative rounding of y beyond which nothing can be called exact
+
 
 @dataclass(frozen=True)
 class Task:
     """A least squares problem in white coordinates and the way back.
 
     ``rows``: white, with the affine part ``tau`` (d+1, q) taken out of Y; ``plain``: the same rows with it, for
-    models without affine part. ``units`` (q,): what the outputs were divided by. ``exact``: relative loss that is
-    rounding error. ``held``: rows never used in the fit. ``discrete``: every input takes only a few values.
+    models without affine part. ``units`` (q,): what the outputs were divided by. ``rounding`` (q,): root mean square
+    residual, in those units, that is rounding error. ``bent`` (q,): outputs that are not affine. ``held``: rows never
+    used in the fit, ``spread`` (q,): standard deviation of y. ``distinct``: number of different rows used.
+    ``discrete``: every input takes only a few values.
     """
 
     rows: Rows
@@ -34,8 +39,11 @@ class Task:
     shape: Shape
     white: Whitening
     units: Array
-    exact: float
+    rounding: Array
+    bent: NDArray[np.bool_]
     held: Samples
+    spread: Array
+    distinct: int
     vector: bool
     discrete: bool
 
@@ -46,22 +54,30 @@ class Task:
 
     @property
     def values(self) -> int:
-        """Numbers to explain: rows times outputs."""
-        return self.rows.n * self.q
+        """Numbers to explain: rows times outputs that are not affine (at least one)."""
+        return self.rows.n * max(int(self.bent.sum()), 1)
 
     def parameters(self, width: int) -> int:
-        """Free parameters of a network of that width, affine part included."""
-        D = int(self.rows.X.shape[1])
-        per_unit = D - 1 + self.q + (0 if self.shape.homogeneous else 1)
-        return width * per_unit + D * self.q
+        """Free parameters of a network of that width, affine part included, for the outputs that are not affine."""
+        D, q = int(self.rows.X.shape[1]), max(int(self.bent.sum()), 1)
+        per_unit = D - 1 + q + (0 if self.shape.homogeneous else 1)
+        return width * per_unit + D * q
 
     def widest(self, share: float = 0.85) -> int:
         """The largest width whose parameters take no more than ``share`` of the numbers to explain."""
         per_unit = self.parameters(1) - self.parameters(0)
         return max(int((share * self.values - self.parameters(0)) / per_unit), 0)
 
+    def rms(self, R: Array) -> Array:
+        """Root mean square of each output's residual, (q,), in ``units``."""
+        return np.asarray(np.sqrt(np.einsum("ij,ij->j", self.rows.weigh(R), R) / self.rows.total))
+
+    def is_exact(self, R: Array) -> bool:
+        """Whether a residual (n, q) is rounding error in every output."""
+        return bool((self.rms(R) <= self.rounding).all() and self.rounding.max() <= _COARSE)
+
     def to_user(self, net: Network) -> Network:
-        """A network of white coordinates and scaled outputs as one of the user's x and y; largest |a| first."""
+        """A network of white coordinates and scaled outputs as one of the user's x and y."""
         net = net.replace(a=net.a * self.units[:, None], v=net.v * self.units[:, None], c=net.c * self.units)
         net = self.white.undo(net).scaled()
         if self.vector:
@@ -72,36 +88,56 @@ class Task:
 def make_task(samples: Samples, activation: Activation, rng: np.random.Generator) -> Task:
     """Set rows aside, whiten, scale."""
     Y = samples.y.reshape(samples.n, -1)
+    groups, distinct = _copies(samples.X)
     spare = int(np.clip(round(0.02 * samples.n), 4, 2000)) if samples.n > 8 else 1
     aside = np.zeros(samples.n, dtype=bool)
     aside[rng.choice(samples.n, size=spare, replace=False)] = True
+    if 3 <= distinct < samples.n:  # copies of a row stay together, or the rows set aside would have been seen
+        chosen = rng.choice(distinct, size=min(max(round(0.02 * distinct), 4), distinct // 3), replace=False)
+        aside = np.isin(groups, chosen)
     used = np.flatnonzero(~aside)
     weight = None if samples.weight is None else samples.weight[used]
     white = whitening(samples.X, weight, used)
     wide = np.empty((used.size, samples.d + 1))
-    rows, tau = prepare(white.apply(samples.X, used, out=wide[:, :-1]), Y[used], weight)
+    magnitude = np.abs(Y[used]).max(axis=0)
+    magnitude[magnitude == 0.0] = 1.0
+    targets = Y[used] / magnitude
+    rows, tau = prepare(white.apply(samples.X, used, out=wide[:, :-1]), targets, weight)
     # what is left of y beside its affine part sets the scale of every output
     left = np.sqrt(np.einsum("ij,ij->j", rows.weigh(rows.Y), rows.Y) / rows.total)
-    magnitude = np.abs(Y[used]).max(axis=0)
-    affine = left <= 1e-12 * magnitude
-    units = np.where(affine, np.where(magnitude > 0.0, magnitude, 1.0), left)
-    rows = Rows(rows.X, np.where(affine, 0.0, rows.Y / units), rows.weight, affine=True)
-    plain = Rows(rows.X, Y[used] / units, rows.weight, affine=False)
-    rounding = 64.0 * np.finfo(float).eps * float(np.max(magnitude / units))
-    exact = max(1e-18, rounding**2)
-    held = Samples(samples.X[aside], Y[aside], None if samples.weight is None else samples.weight[aside])
+    bent = left > 32.0 * _EPS
+    left[~bent] = 1.0
     return Task(
-        rows,
-        plain,
-        tau / units,
-        shape_of(activation),
-        white,
-        units,
-        exact,
-        held,
-        samples.y.ndim == 1,
-        _discrete(samples.X),
+        rows=Rows(rows.X, np.where(bent, rows.Y / left, 0.0), rows.weight, affine=True),
+        plain=Rows(rows.X, targets / left, rows.weight, affine=False),
+        tau=tau / left,
+        shape=shape_of(activation),
+        white=white,
+        units=magnitude * left,
+        rounding=np.maximum(1e-9, 16.0 * _EPS / left),
+        bent=bent,
+        held=Samples(samples.X[aside], Y[aside], None if samples.weight is None else samples.weight[aside]),
+        spread=magnitude * targets.std(axis=0),
+        distinct=distinct - (np.unique(groups[aside]).size if distinct < samples.n else spare),
+        vector=samples.y.ndim == 1,
+        discrete=_discrete(samples.X),
     )
+
+
+def _copies(X: Array) -> tuple[NDArray[np.intp], int]:
+    """A group number for every row, the same for equal rows, and the number of groups.
+
+    Rows are told apart by a random combination of their entries, which is enough and needs no sort of whole rows.
+    """
+    keys = np.einsum("ij,j->i", X, np.random.default_rng(0).normal(size=X.shape[1]) / (np.abs(X).max(axis=0) + 1e-300))
+    order = np.argsort(keys, kind="stable")
+    near = np.abs(np.diff(keys[order])) <= 1e-13 * (1.0 + np.abs(keys[order][1:]))
+    pairs = np.flatnonzero(near)
+    equal = np.zeros(len(X) - 1, dtype=bool)
+    equal[pairs] = (X[order[pairs]] == X[order[pairs + 1]]).all(axis=1)
+    groups = np.empty(len(X), dtype=np.intp)
+    groups[order] = np.concatenate([[0], np.cumsum(~equal)])
+    return groups, int(groups[order[-1]]) + 1
 
 
 def _discrete(X: Array, most: int = 8) -> bool:

@@ -21,6 +21,7 @@ from relumine.methods.task import Task
 from relumine.network import Network
 from relumine.results import Certificate, Recovery, Stage, StandardErrors, Status, Units
 from relumine.steps.orient import orient
+from relumine.theory.identifiability import sign_patterns
 
 Array = NDArray[np.float64]
 
@@ -31,43 +32,45 @@ _DENSE_EXACT, _DENSE_NOISY = 1600, 4000  # parameters up to which the Fisher mat
 
 @dataclass(frozen=True)
 class Answer:
-    """A network in white coordinates with its residual R (n, q) and relative loss; ``affine``: v, c are free."""
+    """A network in white coordinates with its residual R (n, q) and relative loss.
+
+    ``exact``: the residual is rounding error. ``affine``: v and c are free parameters. ``signs``: where they come from.
+    """
 
     net: Network
     R: Array
     loss: float
+    exact: bool
     affine: bool
     signs: str
 
 
-def settle(task: Task, at: Projection, loss: float) -> Answer:
+def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
     """The fit as a network: with signs that make the affine part vanish if there are such, else with it."""
     net = task.shape.network(at.U, at.A, task.tau + at.tau)
-    with_affine = Answer(net, at.R, loss, True, "")
+    norm2 = max(task.rows.norm2, np.finfo(float).tiny)
+    loss = at.loss / norm2 if task.bent.any() else 0.0
+    exact = task.is_exact(at.R)
+    with_affine = Answer(net, at.R, loss, exact, True, "no choice of signs that removes the affine part was found")
     if not net.m:
-        return with_affine
-    exact = loss <= task.exact
-    orientation = orient(net, exact=exact)
+        return replace(with_affine, signs="")
+    orientation = orient(net, exact=exact, seconds=seconds)
     if exact and orientation.residual > 1e-5:
-        return replace(with_affine, signs="no choice of signs that removes the affine part was found")
+        return with_affine
     # refit as a pure network: v = c = 0 is information, and uses it
-    turned = orientation.network
     plain = shape_of(net.activation, sign_free=False)
-    U = np.column_stack([turned.W, turned.b])
-    fit = minimise(task.plain, plain, U, POLISH)
-    pure = plain.network(fit.at.U, fit.at.A, np.zeros_like(task.tau))
-    pure_loss = fit.at.loss / task.rows.norm2
-    how = f"signs from {orientation.how}"
+    fit = minimise(task.plain, plain, np.column_stack([orientation.network.W, orientation.network.b]), POLISH)
+    pure_loss = fit.at.loss / norm2
     if exact:
-        fits = pure_loss <= 4.0 * task.exact
+        fits = task.is_exact(fit.at.R)
     else:
-        spare = task.values - task.parameters(net.m)
-        extra = task.tau.size
+        spare, extra = task.values - task.parameters(net.m), task.parameters(0)
         ratio = (pure_loss - loss) / extra / (loss / max(spare, 1))
         fits = spare > 0 and ratio < float(fisher_f.isf(1e-4, extra, spare))
     if not fits:
-        return replace(with_affine, signs="no choice of signs removes the affine part")
-    return Answer(pure, fit.at.R, pure_loss, False, how)
+        return with_affine
+    pure = plain.network(fit.at.U, fit.at.A, np.zeros_like(task.tau))
+    return Answer(pure, fit.at.R, pure_loss, exact, False, f"signs from {orientation.how}")
 
 
 def conclude(
@@ -84,18 +87,21 @@ def conclude(
 ) -> Recovery:
     """Weigh the evidence."""
     began = time.perf_counter()
-    exact = answer.loss <= task.exact
-    net, errors, inference = _finished(task, answer, _DENSE_EXACT if exact else _DENSE_NOISY)
-    residual = _held_out(task, net)
-    status, message = _judge(task, answer, net, inference, residual, agreeing, rival)
+    order = _order(task.to_user(answer.net))
+    answer = replace(answer, net=answer.net.permuted(order))
+    net, errors, inference = _finished(task, answer, _DENSE_EXACT if answer.exact else _DENSE_NOISY)
+    held = _held_out(task, net)
+    if answer.exact:
+        status, message = _judge_exact(task, answer, inference, held)
+    else:
+        status, message = _judge_noisy(task, answer, inference, held, agreeing, rival)
     if interrupted and status is not Status.EXACT:
-        status, message = Status.INTERRUPTED, f"Interrupted; {message[0].lower()}{message[1:]}"
-    units, remarks = _remarks(task, answer, net, width, status)
-    noise = float(np.sqrt(np.mean(inference.noise**2)))
+        status, message = Status.INTERRUPTED, f"Stopped early. {message}"
+    units, remarks = _remarks(answer, net, width, status)
     certificate = Certificate(
-        residual=residual,
+        residual=float(np.max(held * task.units / np.where(task.spread > 0.0, task.spread, task.units))),
         rows=task.held.n,
-        noise=0.0 if exact else noise,
+        noise=0.0 if answer.exact else _rms(inference.noise),
         condition=inference.condition,
         proves=_PROVES.get(status, ""),
         does_not_prove=_DOES_NOT.get(status, ""),
@@ -106,10 +112,13 @@ def conclude(
     return Recovery(net, status, message, certificate, units, errors, tuple(stages), "auto", details)
 
 
+def _order(net: Network) -> NDArray[np.intp]:
+    """Largest output weight first."""
+    return np.argsort(-np.linalg.norm(np.atleast_2d(net.a), axis=0), kind="stable")
+
+
 def _finished(task: Task, answer: Answer, limit: int) -> tuple[Network, StandardErrors | None, Inference]:
-    """The network in the user's coordinates, largest output weight first, with its standard errors."""
-    net = task.to_user(answer.net)
-    order = np.argsort(-np.linalg.norm(np.atleast_2d(net.a), axis=0), kind="stable")
+    """The network in the user's coordinates with its standard errors."""
     count = parameter_count(answer.net, affine=answer.affine)
     rows = Rows(task.rows.X, answer.R, task.rows.weight)
     if 0 < count <= limit:
@@ -118,75 +127,62 @@ def _finished(task: Task, answer: Answer, limit: int) -> tuple[Network, Standard
         spread2 = np.einsum("ij,ij->j", rows.weigh(rows.Y), rows.Y) / max(rows.n - count / task.q, 1.0)
         inference = Inference(np.sqrt(spread2) * task.units, float("nan"), None)
     se = inference.errors
-    if se is not None:
-        se = StandardErrors(se.W[order], se.b[order], se.a[:, order], se.v, se.c)
-        if task.vector:
-            se = StandardErrors(se.W, se.b, se.a[0], se.v[0], se.c[0])
-    return net.permuted(order), se, inference
+    if se is not None and task.vector:
+        se = StandardErrors(se.W, se.b, se.a[0], se.v[0], se.c[0])
+    return task.to_user(answer.net), se, inference
 
 
-def _held_out(task: Task, net: Network) -> float:
-    """Root mean square error on the rows set aside, over the standard deviation of y."""
-    truth = task.held.y
-    spread = np.sqrt(np.mean(np.var(task.plain.Y, axis=0) * task.units**2))
-    error = np.sqrt(np.mean((net(task.held.X).reshape(truth.shape) - truth) ** 2))
-    return float(error / spread) if spread > 0.0 else float(error)
+def _held_out(task: Task, net: Network) -> Array:
+    """Root mean square error of each output on the rows set aside, (q,), in the task's units."""
+    truth, weight = task.held.y, task.held.weight
+    error = (net(task.held.X).reshape(truth.shape) - truth) / task.units
+    return np.asarray(np.sqrt(np.average(error**2, axis=0, weights=weight)))
 
 
-def _judge(
-    task: Task, answer: Answer, net: Network, inference: Inference, residual: float, agreeing: int, rival: int | None
-) -> tuple[Status, str]:
-    """The status and one sentence of reasons."""
-    exact = answer.loss <= task.exact
-    N, p = task.values, parameter_count(answer.net, affine=answer.affine)
-    if exact and residual > 1e3 * max(np.sqrt(task.exact), 1e-9):
+def _judge_exact(task: Task, answer: Answer, inference: Inference, held: Array) -> tuple[Status, str]:
+    """Every row used is reproduced to rounding error: is this *the* network?"""
+    numbers, p = task.distinct * max(int(task.bent.sum()), 1), parameter_count(answer.net, affine=answer.affine)
+    if answer.net.m and numbers <= p:
+        return Status.UNDERDETERMINED, f"{task.distinct} different rows cannot determine {p} parameters."
+    if (held > 100.0 * task.rounding).any():
         return Status.UNDERDETERMINED, f"The fit is exact on {task.rows.n} rows but not on those set aside."
-    if exact:
-        blind = _one_sided(task, answer)
-        if blind or not (np.isnan(inference.condition) or inference.condition < 1e14):
-            which = f"unit {blind[0]} switches on fewer rows than it has parameters" if blind else "the fit is singular"
-            return Status.AMBIGUOUS, f"Every row is reproduced, but {which}."
-        if answer.net.m and task.discrete:
-            return (
-                Status.AMBIGUOUS,
-                "Every row is reproduced, but each input takes only a few values: kinks are unseen.",
-            )
-        return (
-            Status.EXACT,
-            f"{net.m} units, relative error {residual:.1e} on {task.held.n} rows never used in the fit.",
-        )
+    blind = _one_sided(task, answer)
+    if blind:
+        return Status.AMBIGUOUS, f"Every row is reproduced, but behind the kink of unit {blind[0]} lie too few rows."
+    if inference.condition >= 1e14:
+        return Status.AMBIGUOUS, "Every row is reproduced, but the fit is singular: some parameters can change freely."
+    if answer.net.m and task.discrete:
+        return Status.AMBIGUOUS, "Every row is reproduced, but each input takes only a few values: kinks are unseen."
+    error = float(np.max(held * task.units / np.where(task.spread > 0.0, task.spread, task.units)))
+    return (
+        Status.EXACT,
+        f"{answer.net.m} units, relative error {error:.1e} on {task.held.n} rows never used in the fit.",
+    )
+
+
+def _judge_noisy(
+    task: Task, answer: Answer, inference: Inference, held: Array, agreeing: int, rival: int | None
+) -> tuple[Status, str]:
+    """Something is left: is it noise, and is this the best network?"""
+    N, p = task.values, parameter_count(answer.net, affine=answer.affine)
+    m, one_more = answer.net.m, task.parameters(1) - task.parameters(0)
     if p >= N:
         return Status.UNDERDETERMINED, f"{N} numbers cannot determine {p} parameters."
+    if not m and 5 * one_more + task.parameters(0) > N:
+        return Status.UNDERDETERMINED, f"{N} numbers are too few to tell a hidden unit from noise."
     if rival is not None:
-        return (
-            Status.NOT_RECOVERED,
-            f"A network of {rival} units explains the data better, by more than its size accounts for.",
-        )
-    directions = np.column_stack([answer.net.W, answer.net.b])
-    score = structure_score(task.rows, task.shape, answer.R, directions)
-    noise = inference.noise / task.units
-    held = task.held
-    held_error = (net(held.X).reshape(held.y.shape) - held.y) / task.units
-    scale = 1.0 if held.weight is None else np.sqrt(held.weight)[:, None]
-    excess = float(np.mean((held_error * scale / np.maximum(noise, 1e-300)) ** 2))
-    if N * log(max(answer.loss, 1e-300)) + (p - task.parameters(0)) * log(N) >= 0.0 and answer.net.m:
-        return (
-            Status.NOT_RECOVERED,
-            "The hidden units explain no more than chance would: the data look affine plus noise.",
-        )
+        return Status.NOT_RECOVERED, f"A network of {rival} units explains significantly more than this one of {m}."
+    if m and N * log(max(answer.loss, 1e-300)) + (p - task.parameters(0)) * log(N) >= 0.0:
+        return Status.NOT_RECOVERED, "The hidden units explain no more than chance would: affine plus noise, it seems."
+    score = structure_score(task.rows, task.shape, answer.R, np.column_stack([answer.net.W, answer.net.b]))
     if score >= STRUCTURE:
-        return (
-            Status.NOT_RECOVERED,
-            f"The residual is not noise (score {score:.1f}, noise stays below {STRUCTURE:.0f}).",
-        )
-    if excess > float(fisher_f.isf(1e-6, held.y.size, max(N - p, 1))):
+        return Status.NOT_RECOVERED, f"The residual is not noise (score {score:.1f}; noise stays below {STRUCTURE:g})."
+    excess = float(np.mean((held / np.maximum(inference.noise / task.units, 1e-30)) ** 2))
+    if excess > float(fisher_f.isf(1e-6, task.held.y.size, max(N - p, 1))):
         return Status.NOT_RECOVERED, "The error on rows set aside is larger than the fit's own: it does not generalise."
-    if agreeing < 2 and answer.net.m:
+    if m and agreeing < 2:
         return Status.NOT_RECOVERED, "No two starts agree on a network, so none can be trusted."
-    return (
-        Status.NOISY,
-        f"{net.m} units; what is left looks like noise of standard deviation {_rms(inference.noise):.3g}.",
-    )
+    return Status.NOISY, f"{m} units; what is left looks like noise of standard deviation {_rms(inference.noise):.3g}."
 
 
 def _rms(x: Array) -> float:
@@ -194,33 +190,36 @@ def _rms(x: Array) -> float:
 
 
 def _one_sided(task: Task, answer: Answer) -> list[int]:
-    """Units with fewer rows on one side of a kink than the d parameters those rows must determine."""
+    """Units with too few rows on one side of their kink: those rows show a(w·x + b), d+1 numbers to determine."""
     if not task.shape.activation.kinks:
         return []
     (active,) = task.rows.sum(
         lambda s: ((task.rows.X[s, :-1] @ answer.net.W.T + answer.net.b > 0.0).sum(axis=0),), answer.net.m
     )
     minor = np.minimum(active, task.rows.n - active)
-    needed = answer.net.d / task.q
-    return [int(i) for i in np.flatnonzero(minor < needed)]
+    return [int(i) for i in np.flatnonzero(minor <= answer.net.d)]
 
 
-def _remarks(task: Task, answer: Answer, net: Network, width: int | None, status: Status) -> tuple[Units, list[str]]:
+def _remarks(answer: Answer, net: Network, width: int | None, status: Status) -> tuple[Units, list[str]]:
     """Which units are known how well, and what to tell about signs and absorbed units."""
-    everyone = tuple(range(net.m))
     remarks, absorbed = [], []
-    if answer.affine and net.m:
-        remarks.append(f"signs: {answer.signs}; the affine part is kept" if answer.signs else "the affine part is kept")
-    elif answer.signs:
-        remarks.append(answer.signs)
+    if answer.signs:
+        remarks.append(f"{answer.signs}; it is kept" if answer.affine else answer.signs)
     if width is not None and net.m < width:
         absorbed.append(
-            f"{width - net.m} of {width} units: they never switch on these data, so they are part of v·x + c"
+            f"{width - net.m} of {width} units: on these data they are affine, or equal to others up to an affine part"
         )
-    if not status.ok:
+    if not status.ok or not net.m:
         return Units((), (), tuple(absorbed)), remarks
-    flippable = answer.affine and net.activation.reflection is not None and net.m > 0
-    return Units(() if flippable else everyone, everyone if flippable else (), tuple(absorbed)), remarks
+    flippable: NDArray[np.bool_] = np.zeros(net.m, dtype=bool)
+    if net.activation.reflection is not None and net.activation.reflection.scale == 1.0:
+        flippable[:] = answer.affine
+        if not answer.affine and answer.exact and net.activation.name == "relu" and net.m <= 40:
+            flippable = np.asarray((sign_patterns(net, 1e-8).patterns < 0).any(axis=0))
+    if flippable.any() and not answer.affine:
+        remarks.append("several choices of signs give the same function (Theorem 3.4)")
+    known, unknown = np.flatnonzero(~flippable), np.flatnonzero(flippable)
+    return Units(tuple(known.tolist()), tuple(unknown.tolist()), tuple(absorbed)), remarks
 
 
 _PROVES = {
