@@ -7,8 +7,9 @@
 Protocol (section 7 there): squared ReLU, k = 5, W* = U diag(linspace(1, κ, k)) Vᵀ with κ = 2, v* = ±1, L = 100
 projections, η = 0.02, no resampling; random starts are standard normal. A trial recovers if
 max_j ‖w_j − w*_j‖/‖w*_j‖ ≤ 0.01 after matching and v is exact. Descent ends at relative loss 1e-9 or after 4000
-iterations. Added: plain beside debiased moments in 1(b), and figure "auto", the grid of 1(a) for relumine's own
-method, with its error in all parameters.
+iterations. Added: plain beside debiased moments in 1(b); figure "line", the smallest n for 100 % recovery on the grid
+n = 30d, 40d, … (finer than the paper's for small d; ``select`` on, relative loss 1e-7); and figure "auto", the grid of
+1(a) for relumine's own method, with its error in all parameters.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from relumine.fit.gradient import descend
 from relumine.methods.zhong_boxes import initialise, learn
 
 HERE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "zhong2017"
-FIGURES = ("1a", "1b", "1c", "auto")
+FIGURES = ("1a", "1b", "1c", "line", "auto")
 K, KAPPA, STEP, RECOVERED = 5, 2.0, 0.02, 0.01
+RATIOS = (30, 40, 50, 60, 70, 80, 100, 120)
 TRIALS = {"1a": 10, "1b": 10, "auto": 2}
 Cells = dict[str, Any]
 
@@ -60,14 +62,16 @@ def short(x: float) -> float:
 # One cell of each figure
 
 
+def trial(d: int, n: int, seed: int, select: bool = False, tol: float = 1e-9) -> tuple[float, bool, int]:
+    """Algorithm 2 on one problem: error, whether v is exact, steps."""
+    truth, X, y = problem(d, n, seed)
+    start = initialise(X, y, K, truth.activation, np.random.default_rng(seed), select=select)
+    end, losses = learn(X, y, start, truth.activation, step=STEP, iterations=4000, tol=tol)
+    return (*distance(truth, end.W, end.v), len(losses) - 1)
+
+
 def cell_1a(d: int, n: int, trials: int) -> Cells:
-    ends = []
-    for seed in range(trials):
-        truth, X, y = problem(d, n, seed)
-        start = initialise(X, y, K, truth.activation, np.random.default_rng(seed))
-        end, losses = learn(X, y, start, truth.activation, step=STEP, iterations=4000, tol=1e-9)
-        ends.append((*distance(truth, end.W, end.v), len(losses) - 1))
-    errors, exact, steps = zip(*ends, strict=True)
+    errors, exact, steps = zip(*(trial(d, n, seed) for seed in range(trials)), strict=True)
     rate = float(np.mean([e <= RECOVERED and v for e, v in zip(errors, exact, strict=True)]))
     return {"d": d, "n": n, "rate": rate, "errors": [short(e) for e in errors], "v": exact, "steps": steps}
 
@@ -108,6 +112,17 @@ def cell_1c(d: int, n: int, seed: int, iterations: int) -> Cells:
     return {"d": d, "n": n, "seed": seed, "curves": curves}
 
 
+def cell_line(d: int, trials: int) -> Cells:
+    """Increase n = c·d until every trial recovers twice running; the first of these two is the threshold."""
+    tried: list[tuple[int, bool]] = []
+    for n in (c * d for c in RATIOS):
+        ends = (trial(d, n, seed, select=True, tol=1e-7) for seed in range(trials))
+        tried.append((n, all(error <= RECOVERED and exact for error, exact, _ in ends)))
+        if len(tried) > 1 and tried[-1][1] and tried[-2][1]:
+            return {"d": d, "tried": tried, "least": tried[-2][0]}
+    return {"d": d, "tried": tried, "least": None}
+
+
 def cell_auto(d: int, n: int, trials: int) -> Cells:
     ends = []
     for seed in range(trials):
@@ -119,12 +134,14 @@ def cell_auto(d: int, n: int, trials: int) -> Cells:
     return {"d": d, "n": n, "rate": rate, "errors": [short(e) for e in errors], "seconds": short(np.mean(seconds))}
 
 
-CELL = {"1a": cell_1a, "1b": cell_1b, "1c": cell_1c, "auto": cell_auto}
+CELL = {"1a": cell_1a, "1b": cell_1b, "1c": cell_1c, "line": cell_line, "auto": cell_auto}
 
 
 def grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
     if figure == "1c":
         return [(f"trial {seed}", (10, 4000 if quick else 10_000, seed, 3000)) for seed in range(1 if quick else 5)]
+    if figure == "line":
+        return [(f"d={d}", (d, 2 if quick else 30)) for d in ((10, 20) if quick else range(10, 81, 10))]
     sizes, samples = ((10, 20), (1000, 3000)) if quick else (range(10, 101, 10), range(1000, 10_001, 1000))
     trials = 2 if quick else TRIALS[figure]
     # auto's threshold lies below the paper's smallest n
@@ -198,7 +215,7 @@ def plot(path: Path) -> Path:
     import matplotlib.pyplot as plt
 
     content = json.loads(path.read_text())
-    draw = {"1a": _plot_a, "1b": _plot_b, "1c": _plot_c, "auto": _plot_auto}[content["figure"]]
+    draw = {"1a": _plot_a, "1b": _plot_b, "1c": _plot_c, "line": _plot_line, "auto": _plot_auto}[content["figure"]]
     fig = draw(content, plt)
     image = path.with_suffix(".png")
     fig.savefig(image, dpi=110)
@@ -222,12 +239,7 @@ def _plot_a(content: Cells, plt: Any) -> Any:
     cells = list(content["cells"].values())
     fig, ax = plt.subplots(figsize=(5.4, 4), layout="constrained")
     fig.colorbar(_image(ax, cells, [c["rate"] for c in cells], cmap="gray", vmin=0.0, vmax=1.0), label="recovered")
-    least = threshold(cells)
-    title = "Figure 1(a): tensor start and descent"
-    if len(least) > 2:
-        slope, intercept, fit = line(least)
-        title += f"\n100 % from n ≈ {slope:.0f} d {intercept:+.0f} (R² = {fit:.2f})"
-    ax.set_title(title, loc="left", fontsize=10)
+    ax.set_title("Figure 1(a): tensor start and descent", loc="left", fontsize=10)
     return fig
 
 
@@ -262,6 +274,20 @@ def _plot_c(content: Cells, plt: Any) -> Any:
     ax.grid(alpha=0.25, lw=0.5)
     ax.set_ylim(1e-30, 1e9)
     ax.legend(frameon=False)
+    return fig
+
+
+def _plot_line(content: Cells, plt: Any) -> Any:
+    fig, ax = plt.subplots(figsize=(5.4, 4), layout="constrained")
+    least = {c["d"]: c["least"] for c in content["cells"].values() if c["least"] is not None}
+    ax.plot(list(least), list(least.values()), "o", color="#1b6ca8")
+    if len(least) > 1:
+        slope, intercept, fit = line(least)
+        sizes = np.array(sorted(least))
+        label = f"n = {slope:.0f} d {intercept:+.0f}, R² = {fit:.2f}"
+        ax.plot(sizes, slope * sizes + intercept, "--", color="0.5", lw=1, label=label)
+        ax.legend(frameon=False)
+    ax.set(xlabel="d", ylabel="n", title="smallest n from which every trial recovers")
     return fig
 
 

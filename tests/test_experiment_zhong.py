@@ -51,6 +51,12 @@ def test_tensor_start_converges_linearly_and_first(quick):
     assert all(reached["tensor"] < other for name, other in reached.items() if name != "tensor")
 
 
+def test_the_threshold_is_on_the_grid(quick):
+    for cell in cells(quick["line"]):
+        assert cell["least"] in [c * cell["d"] for c in figures.RATIOS]
+        assert [full for _, full in cell["tried"]][-2:] == [True, True]
+
+
 def test_auto_is_exact_on_the_same_problems(quick):
     assert all(cell["rate"] == 1.0 for cell in cells(quick["auto"]))
 
@@ -77,7 +83,7 @@ def test_a_second_run_computes_only_what_is_missing(quick, monkeypatch):
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_plots_read_the_json_only(quick, name, monkeypatch):
     pytest.importorskip("matplotlib")
-    for step in ("problem", "initialise", "learn", "recover"):
+    for step in ("problem", "trial", "initialise", "learn", "recover"):
         monkeypatch.delattr(figures, step)
     assert figures.plot(quick[name]).read_bytes().startswith(b"\x89PNG")
 
