@@ -356,3 +356,13 @@ def test_awasthi_through_the_same_door() -> None:
     found = rl.recover(X, y, width=3, method="awasthi", order=1, rng=0)
     assert found.status is Status.ESTIMATE
     assert rl.metrics.parameter_error(truth, found.network) < 0.3
+
+
+def test_zhong_through_the_same_door() -> None:
+    truth = rl.planted.network(10, 3, rng=0, family="conditioned", activation="squared_relu")
+    X, y = rl.planted.sample(truth, 4000, rng=1)
+    found = rl.recover(X, y, width=3, method="zhong", activation="squared_relu", rng=0)
+    assert found.ok
+    assert rl.metrics.parameter_error(truth, found.network) < 0.05
+    with pytest.raises(rl.InvalidInput, match="ordre"):
+        rl.recover(X, y, width=3, method="zhong", activation="squared_relu", ordre=2)

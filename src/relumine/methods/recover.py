@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,9 +14,12 @@ from relumine.activations import Activation
 from relumine.data.sources import as_samples
 from relumine.methods.auto import recover_auto
 from relumine.methods.awasthi import recover_awasthi
+from relumine.methods.zhong import recover_zhong
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed
 
 __all__ = ["recover"]
+
+_PAPERS: dict[str, Callable[..., Recovery]] = {"awasthi": recover_awasthi, "zhong": recover_zhong}
 
 
 def recover(
@@ -23,7 +27,7 @@ def recover(
     y: ArrayLike,
     width: int | None = None,
     *,
-    method: Literal["auto", "awasthi"] = "auto",
+    method: Literal["auto", "awasthi", "zhong"] = "auto",
     activation: str | Activation = "relu",
     sample_weight: ArrayLike | None = None,
     rng: int | np.random.Generator | None = None,
@@ -44,9 +48,11 @@ def recover(
         Outputs; several outputs share one hidden layer.
     width : int, optional
         Number of hidden units; found from the data when None.
-    method : {"auto", "awasthi"}
-        "auto": least squares in the sign-free form, exact. "awasthi": the tensor method of Awasthi et al. 2021
-        (``order=``, ``estimator=``, … are passed on), an estimate with the sampling error of the moments.
+    method : {"auto", "awasthi", "zhong"}
+        "auto": least squares in the sign-free form, exact. "awasthi": the tensor method of Awasthi et al. 2021, for
+        ReLU with biases. "zhong": tensor start and gradient descent of Zhong et al. 2017, for homogeneous activations
+        without biases and output weights ±1. Further options are passed on to those
+        (:func:`relumine.methods.awasthi.recover_awasthi`, :func:`relumine.methods.zhong.recover_zhong`).
     activation : str or Activation, default "relu"
     sample_weight : (n,) array, optional
         Row weights (inverse noise variances).
@@ -105,16 +111,19 @@ def recover(
         if options:
             raise InvalidInput(f"method='auto' does not know the option {next(iter(options))!r}")
         result = recover_auto(samples, width, sigma, rng=generator, starts=starts, seconds=seconds, progress=progress)
-    elif method == "awasthi":
+    elif method in _PAPERS:
         if width is None:
-            raise InvalidInput("method='awasthi' needs the width; method='auto' can find it")
+            raise InvalidInput(f"method={method!r} needs the width; method='auto' can find it")
         if sample_weight is not None:
-            raise InvalidInput("method='awasthi' does not take sample_weight; use method='auto'")
-        if sigma != activations.RELU:
-            raise InvalidInput(f"method='awasthi' is for ReLU networks, not {sigma.name}; use method='auto'")
-        result = recover_awasthi(X, y, width, rng=generator, **options)
+            raise InvalidInput(f"method={method!r} does not take sample_weight; use method='auto'")
+        try:
+            result = _PAPERS[method](X, y, width, activation=sigma, rng=generator, **options)
+        except TypeError as error:
+            if options and "unexpected keyword argument" in str(error):
+                raise InvalidInput(f"method={method!r}: {error}") from None
+            raise
     else:
-        raise InvalidInput(f"unknown method {method!r}; known: auto, awasthi")
+        raise InvalidInput(f"unknown method {method!r}; known: {', '.join(('auto', *_PAPERS))}")
     if affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
         result = _consolidated(result)
     if on_failure == "raise" and not result.ok and result.status.value != "interrupted":
