@@ -144,9 +144,10 @@ def grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
         return [(f"d={d}", (d, 2 if quick else 30)) for d in ((10, 20) if quick else range(10, 81, 10))]
     sizes, samples = ((10, 20), (1000, 3000)) if quick else (range(10, 101, 10), range(1000, 10_001, 1000))
     trials = 2 if quick else TRIALS[figure]
-    # auto's threshold lies below the paper's smallest n
-    small = (3, 4) if figure == "auto" and not quick else ()
-    return [(f"d={d} n={n}", (d, n, trials)) for d in sizes for n in sorted({*samples, *(c * K * d for c in small)})]
+    cells = [(d, n) for d in sizes for n in samples]
+    if figure == "auto" and not quick:  # down to n = 3kd, which is below the paper's smallest n for d < 67
+        cells = sorted({(d, n) for d, n in cells if n > 3 * K * d} | {(d, c * K * d) for d in sizes for c in (3, 4)})
+    return [(f"d={d} n={n}", (d, n, trials)) for d, n in cells]
 
 
 # Compute to JSON, plot from JSON
