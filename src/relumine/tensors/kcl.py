@@ -55,7 +55,7 @@ def kcl(
         second = joint_diagonalise(_project(dense, duals), rng, start=found.factors)
         found = min(found, second, key=lambda stage: _misfit(T, stage.factors))
     if refine:
-        factors = refine_terms(found.factors, [T], steps=8)  # quadratic: the rest would be digits of the noise
+        factors = refine_terms(found.factors, [T], steps=12)
         found = JointDiagonal(factors, found.diagonals, found.off, found.iterations)
     return found
 
