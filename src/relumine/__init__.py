@@ -1,6 +1,6 @@
 """Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs."""
 
-from relumine import metrics, planted
+from relumine import activations, metrics, planted
 from relumine.methods.oymak import Decoding, DecodingFailed, decode
 from relumine.methods.recover import recover
 from relumine.network import Network
@@ -30,6 +30,7 @@ __all__ = [
     "RelumineWarning",
     "Status",
     "__version__",
+    "activations",
     "decode",
     "metrics",
     "planted",

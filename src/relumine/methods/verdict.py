@@ -224,8 +224,8 @@ def _remarks(answer: Answer, net: Network, width: int | None, status: Status) ->
 
 _PROVES = {
     Status.EXACT: "this network reproduces rows it never saw to rounding error, so on this input distribution it is "
-    "the function; by the uniqueness of ReLU networks without parallel units its parameters are the network's, up to "
-    "permutation, scale and flips",
+    "the function; for ReLU units that are not parallel the parameters are then the network's, up to permutation, "
+    "scale and flips (for other activations this is expected, not proved)",
     Status.NOISY: "the residual shows no structure against 256 random hidden units and rows set aside are predicted as "
     "well as the noise allows; several starts agree",
 }

@@ -52,8 +52,11 @@ def orient(net: Network, *, exact: bool = True, seconds: float = 20.0) -> Orient
     reflection = net.activation.reflection
     affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)]).ravel()
     M = flip_columns(net)
-    size = max(float(np.abs(M).max(initial=0.0)), np.finfo(float).tiny)
-    if reflection is None or reflection.scale != 1.0 or not net.m or np.abs(affine).max() <= 1e-14 * size:
+    # what the units themselves amount to: M vanishes for even and odd activations
+    units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
+    size = max(float(units.max(initial=0.0)), np.finfo(float).tiny)
+    small = np.abs(affine).max() <= 1e-14 * size
+    if reflection is None or reflection.scale != 1.0 or small or not M.any():
         return Orientation(net, float(np.abs(affine).max()) / size, "the fit itself")
     singular = np.linalg.svd(M, compute_uv=False)
     flips: NDArray[np.bool_] | None
