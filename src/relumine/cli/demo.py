@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -64,21 +66,23 @@ def demo(
     if not found.ok:
         console.print(found.status.advice)
         raise typer.Exit(FAILED)
+    program = "relumine" if shutil.which("relumine") else os.path.relpath(sys.argv[0])
     console.print(
-        "\nTry next:\n"
-        "  relumine demo --dim 20 --width 40 --seed 7      a larger one\n"
-        "  relumine demo --noise 0.05 --samples 8000       noisy answers\n"
-        "  relumine demo --width 20 --samples 150          too few samples: it says so\n"
+        f"\nTry next:\n"
+        f"  {program} demo --dim 20 --width 40 --seed 7    a larger one\n"
+        f"  {program} demo --noise 0.05 --samples 8000     noisy answers\n"
+        f"  {program} demo --samples 150                   too few samples: it says so\n"
         "  python: found = relumine.recover(X, y); print(found)",
         highlight=False,
+        soft_wrap=True,
     )
 
 
 def _comparison(truth: rl.Network, found: rl.Network, most: int = 10) -> Table:
     """True and found parameters side by side."""
     truth, matched = truth.scaled(), rl.metrics.match(truth, found)
-    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
-    for column in ("unit", "w₁ w₂ … true", "found", "b true", "found", "a true", "found", "error"):
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("unit", "w true", "found", "b true", "found", "a true", "found", "error"):
         table.add_column(column, justify="right", no_wrap=True)
     for i in range(min(truth.m, most)):
         w, u = (" ".join(f"{x:+.3f}" for x in net.W[i, :2]) for net in (truth, matched.network))
