@@ -156,7 +156,7 @@ def _judge_exact(task: Task, answer: Answer, inference: Inference, held: Array) 
     error = float(np.max(held * task.units / np.where(task.spread > 0.0, task.spread, task.units)))
     return (
         Status.EXACT,
-        f"{answer.net.m} units, relative error {error:.1e} on {task.held.n} rows never used in the fit.",
+        f"{answer.net.m} units; relative error {error:.1e} on {task.held.n} rows never used in the fit.",
     )
 
 
@@ -214,7 +214,8 @@ def _remarks(answer: Answer, net: Network, width: int | None, status: Status) ->
     flippable: NDArray[np.bool_] = np.zeros(net.m, dtype=bool)
     if net.activation.reflection is not None and net.activation.reflection.scale == 1.0:
         flippable[:] = answer.affine
-        if not answer.affine and answer.exact and net.activation.name == "relu" and net.m <= 40:
+        free = net.m - (net.d + 1) * (net.q or 1)  # signs that generic data leave to an integer problem
+        if not answer.affine and answer.exact and net.activation.name == "relu" and free <= 16 and net.m <= 40:
             flippable = np.asarray((sign_patterns(net, 1e-8).patterns < 0).any(axis=0))
     if flippable.any() and not answer.affine:
         remarks.append("several choices of signs give the same function (Theorem 3.4)")
