@@ -180,3 +180,18 @@ def test_more_bad_requests(change: dict, word: str) -> None:
     request = {"X": rng(0).normal(size=(40, 3)), "y": rng(1).normal(size=40), "width": 2, "rng": 0, **change}
     with pytest.raises(InvalidInput, match=word):
         rl.recover(**request)
+
+
+def test_a_unit_seen_by_few_rows_follows_from_the_others() -> None:
+    """Eight rows lie behind its kink, eleven numbers describe it; without affine part it is what the others leave."""
+    truth = rl.planted.network(10, 5, rng=0)
+    X = rng(1).normal(size=(1500, 10))
+    z = np.sort(X @ truth.W[0])
+    b = truth.b.copy()
+    b[0] = -(z[7] + z[8]) / 2
+    truth = truth.replace(b=b)
+    found = rl.recover(X, truth(X), 5, rng=1)
+    assert found.status is Status.EXACT
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-8
+    affine = truth.replace(v=np.ones(10), c=0.5)  # with one it cannot be known
+    assert rl.recover(X, affine(X), 5, rng=1, on_failure="return").status is not Status.EXACT

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f as fisher_f
 
+from relumine.activations import RELU
 from relumine.fit.inference import Inference, infer, parameter_count, structure_score
 from relumine.fit.levenberg import minimise
-from relumine.fit.projection import Projection
+from relumine.fit.projection import Projection, project
 from relumine.fit.prune import POLISH
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import shape_of
@@ -54,12 +55,16 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
     with_affine = Answer(net, at.R, loss, exact, True, "no choice of signs that removes the affine part was found")
     if not net.m:
         return replace(with_affine, signs="")
+    blind = _one_sided(task, net) if exact else []
     orientation = orient(net, exact=exact, seconds=seconds)
+    U, how = np.column_stack([orientation.network.W, orientation.network.b]), f"signs from {orientation.how}"
     if exact and orientation.residual > 1e-5:
-        return with_affine
+        if len(blind) != 1 or net.m > 11 or net.activation.reflection != RELU.reflection:
+            return with_affine
+        U, how = _from_the_remainder(task, net, blind[0]), "signs, and one unit, from what the others leave"
     # refit as a pure network: v = c = 0 is information, and uses it
     plain = shape_of(net.activation, sign_free=False)
-    fit = minimise(task.plain, plain, np.column_stack([orientation.network.W, orientation.network.b]), POLISH)
+    fit = minimise(task.plain, plain, U, POLISH)
     pure_loss = fit.at.loss / norm2
     if exact:
         fits = task.is_exact(fit.at.R)
@@ -70,7 +75,29 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
     if not fits:
         return with_affine
     pure = plain.network(fit.at.U, fit.at.A, np.zeros_like(task.tau))
-    return Answer(pure, fit.at.R, pure_loss, exact, False, f"signs from {orientation.how}")
+    return Answer(pure, fit.at.R, pure_loss, exact, False, how)
+
+
+def _from_the_remainder(task: Task, net: Network, unit: int) -> Array:
+    """Directions (m, d+1) of a pure network one unit of which is on for almost every row.
+
+    Too few rows lie behind its kink to show it, but without affine part it need not be seen there: it is what the other
+    units leave, v·x + c for the right flips of those. All flips are tried; the loss tells which is right.
+    """
+    plain = shape_of(net.activation, sign_free=False)
+    Z = task.rows.X[:, :-1] @ net.W[unit] + net.b[unit]
+    net = net.flip([unit]) if np.mean(Z > 0.0) > 0.5 else net  # now off for almost every row
+    others = [i for i in range(net.m) if i != unit]
+    best, lowest = np.column_stack([net.W, net.b]), np.inf
+    for code in range(1 << len(others)):
+        turned = net.flip([i for k, i in enumerate(others) if code >> k & 1])
+        U = np.column_stack([turned.W, turned.b])
+        U[unit] = [*np.sum(turned.v, axis=0), np.sum(turned.c)]
+        U[unit] *= np.sign(np.median(task.rows.X @ U[unit])) or 1.0
+        loss = project(task.plain, plain, U).loss
+        if loss < lowest:
+            best, lowest = U, loss
+    return best
 
 
 def conclude(
@@ -146,8 +173,8 @@ def _judge_exact(task: Task, answer: Answer, inference: Inference, held: Array) 
         return Status.UNDERDETERMINED, f"{task.distinct} different rows cannot determine {p} parameters."
     if (held > 100.0 * task.rounding).any():
         return Status.UNDERDETERMINED, f"The fit is exact on {task.rows.n} rows but not on those set aside."
-    blind = _one_sided(task, answer)
-    if blind:
+    blind = _one_sided(task, answer.net)
+    if blind and not inference.condition < 1e14:  # singular, or too large to know
         return Status.AMBIGUOUS, f"Every row is reproduced, but behind the kink of unit {blind[0]} lie too few rows."
     if inference.condition >= 1e14:
         return Status.AMBIGUOUS, "Every row is reproduced, but the fit is singular: some parameters can change freely."
@@ -189,15 +216,13 @@ def _rms(x: Array) -> float:
     return float(np.sqrt(np.mean(x**2)))
 
 
-def _one_sided(task: Task, answer: Answer) -> list[int]:
+def _one_sided(task: Task, net: Network) -> list[int]:
     """Units with too few rows on one side of their kink: those rows show a(w·x + b), d+1 numbers to determine."""
     if not task.shape.activation.kinks:
         return []
-    (active,) = task.rows.sum(
-        lambda s: ((task.rows.X[s, :-1] @ answer.net.W.T + answer.net.b > 0.0).sum(axis=0),), answer.net.m
-    )
+    (active,) = task.rows.sum(lambda s: ((task.rows.X[s, :-1] @ net.W.T + net.b > 0.0).sum(axis=0),), net.m)
     minor = np.minimum(active, task.rows.n - active)
-    return [int(i) for i in np.flatnonzero(minor <= answer.net.d)]
+    return [int(i) for i in np.flatnonzero(minor <= net.d)]
 
 
 def _remarks(answer: Answer, net: Network, width: int | None, status: Status) -> tuple[Units, list[str]]:
