@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -123,6 +124,9 @@ def run(name: str, seeds: range, *, width_known: bool = True) -> dict[str, objec
     row |= {"mean_starts": float(np.mean(starts)), "right_width": float(np.mean(widths)), "seeds": [*seeds[:most]]}
     # said exact and was not: must never happen
     row["confident_and_wrong"] = sum(s == "exact" and e > 1e-6 for s, e in zip(statuses, errors))
+    # of the whole process so far: meaningful for a case run alone (--only)
+    row["peak_megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    row["data_megabytes"] = (X.nbytes + y.nbytes) / 2**20
     row["statuses"] = {s: statuses.count(s) for s in sorted(set(statuses))}
     return row
 

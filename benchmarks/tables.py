@@ -24,13 +24,17 @@ def table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
+def duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 10.0 else f"{seconds:.2g} s"
+
+
 def recovery_rows(report: dict[str, Any]) -> list[list[str]]:
     return [
         [
             row["case"].replace("|", "\\|"),
             f"{round(row['exact'] * row['runs'])}/{row['runs']}",
             f"{row['median_error']:.0e}",
-            f"{row['median_seconds']:.2g} s",
+            duration(row["median_seconds"]),
             f"{row['mean_starts']:.1f}",
         ]
         for row in report["rows"]
