@@ -77,6 +77,12 @@ def page() -> str:
             f"{sum(row['runs'] for row in report['rows'])} runs.",
             table(HEADER, recovery_rows(report)),
         ]
+        parts += [
+            f"{row['case']}: run alone on all cores, {row['peak_megabytes']:.0f} MB peak memory of the process for "
+            f"{row['data_megabytes']:.0f} MB of data."
+            for row in report["rows"]
+            if "peak_megabytes" in row and row["case"].startswith("(100,100)")
+        ]
     if (report := load("width_unknown")) is not None:
         rows = [[*r, f"{row['right_width']:.0%}"] for r, row in zip(recovery_rows(report), report["rows"])]
         parts += ["## Width unknown", "The same with `width=None`.", table([*HEADER, "right width"], rows)]
