@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from benchmarks.recovery import generic
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import relumine as rl
@@ -195,3 +196,12 @@ def test_a_unit_seen_by_few_rows_follows_from_the_others() -> None:
     assert rl.metrics.parameter_error(truth, found.network) < 1e-8
     affine = truth.replace(v=np.ones(10), c=0.5)  # with one it cannot be known
     assert rl.recover(X, affine(X), 5, rng=1, on_failure="return").status is not Status.EXACT
+
+
+@pytest.mark.parametrize("seed", [20011, 20018])
+def test_such_a_unit_needs_the_right_flips_of_the_others(seed: int) -> None:
+    """From the directions of the fit alone these two end at a wrong network."""
+    truth, X, y = generic(10, 5, 40, bias=2.5)(seed)
+    found = rl.recover(X, y, 5, rng=seed + 2)
+    assert found.status is Status.EXACT
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-8
