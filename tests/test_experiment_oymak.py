@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from experiments import oymak2018 as figures
 from rich.console import Console
+
+from relumine.experiments import oymak2018 as figures
 
 QUIET = Console(quiet=True)
 

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from experiments import zhong2017 as figures
 from rich.console import Console
+
+from relumine.experiments import zhong2017 as figures
 
 QUIET = Console(quiet=True)
 

@@ -1,8 +1,8 @@
 """Figures 2(a,b) and 3(a,b) of Oymak & Asif 2018, "Exactly decoding a vector through ReLU activation".
 
-    python -m experiments.oymak2018 --figure 2a            # compute (resuming what the JSON has), then plot
-    python -m experiments.oymak2018 --figure all --quick   # minutes become seconds
-    python -m experiments.oymak2018 --figure 3b --plot-only
+    python -m relumine.experiments.oymak2018 --figure 2a            # compute (resuming what the JSON has), then plot
+    python -m relumine.experiments.oymak2018 --figure all --quick   # minutes become seconds
+    python -m relumine.experiments.oymak2018 --figure 3b --plot-only
 
 Protocol (section 4 there): w uniform in [−1, 1]^d, x normal with deviation σ, Θ = 1, start at 0, ten trials,
 relative recovery error ‖ŵ − w‖²/‖w‖². Each iteration sees all n rows, as in the paper. Added: damped
@@ -25,7 +25,7 @@ from rich.progress import track
 
 from relumine.fit.additive import Additive, Iterate, descend, gauss_newton, largest_eigenvalue
 
-HERE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "oymak2018"
+FOLDER = Path("oymak2018")  # where JSON and pictures go unless told otherwise
 SIGMA = {"2a": 1.0, "2b": 5.0, "3a": 5.0, "3b": 5.0}
 SIZE = {"3a": (100, 200), "3b": (500, 1000)}
 CAP = {"3a": 60_000, "3b": 25_000}  # iterations of the plain gradient
@@ -149,7 +149,7 @@ def figure3_grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
 def compute(figure: str, quick: bool, path: Path, console: Console) -> None:
     """Fill the missing cells of the JSON at ``path``, saving it whole after each one."""
     content: Cells = json.loads(path.read_text()) if path.exists() else {}
-    header = {"figure": figure, "sigma": SIGMA[figure], "bound": 1.0, "quick": quick}
+    header: dict[str, Any] = {"figure": figure, "sigma": SIGMA[figure], "bound": 1.0, "quick": quick}
     if content and {k: content.get(k) for k in header} != header:
         raise typer.BadParameter(f"{path} holds another run ({content.get('figure')}); move it away first")
     content = header | {"cells": content.get("cells", {})}
@@ -234,7 +234,7 @@ def main(
     figure: Annotated[str, typer.Option(help="2a, 2b, 3a, 3b or all")] = "all",
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes and two trials.")] = False,
     plot_only: Annotated[bool, typer.Option("--plot-only", help="Draw the JSON that is there.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for JSON and PNG.")] = HERE,
+    out: Annotated[Path, typer.Option(help="Folder for JSON and PNG.")] = FOLDER,
 ) -> None:
     """Compute a figure to JSON (resuming), then plot it from the JSON."""
     console = Console(stderr=True)

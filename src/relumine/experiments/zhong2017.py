@@ -1,8 +1,8 @@
 """Figures 1(a), 1(b), 1(c) of Zhong et al. 2017, "Recovery guarantees for one-hidden-layer neural networks".
 
-    python -m experiments.zhong2017 --figure 1a            # compute (resuming what the JSON has), then plot
-    python -m experiments.zhong2017 --figure all --quick   # minutes become seconds
-    python -m experiments.zhong2017 --figure 1c --plot-only
+    python -m relumine.experiments.zhong2017 --figure 1a            # compute (resuming what the JSON has), then plot
+    python -m relumine.experiments.zhong2017 --figure all --quick   # minutes become seconds
+    python -m relumine.experiments.zhong2017 --figure 1c --plot-only
 
 Protocol (section 7 there): squared ReLU, k = 5, W* = U diag(linspace(1, κ, k)) Vᵀ with κ = 2, v* = ±1, L = 100
 projections, η = 0.02, no resampling; random starts are standard normal. A trial recovers if
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import islice
 from multiprocessing import get_context
@@ -33,7 +33,7 @@ from relumine import Network, metrics, planted, recover
 from relumine.fit.gradient import descend
 from relumine.methods.zhong_boxes import initialise, learn
 
-HERE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "zhong2017"
+FOLDER = Path("zhong2017")  # where JSON and pictures go unless told otherwise
 FIGURES = ("1a", "1b", "1c", "line", "auto")
 K, KAPPA, STEP, RECOVERED = 5, 2.0, 0.02, 0.01
 RATIOS = (30, 40, 50, 60, 70, 80, 100, 120)
@@ -134,7 +134,13 @@ def cell_auto(d: int, n: int, trials: int) -> Cells:
     return {"d": d, "n": n, "rate": rate, "errors": [short(e) for e in errors], "seconds": short(np.mean(seconds))}
 
 
-CELL = {"1a": cell_1a, "1b": cell_1b, "1c": cell_1c, "line": cell_line, "auto": cell_auto}
+CELL: dict[str, Callable[..., Cells]] = {
+    "1a": cell_1a,
+    "1b": cell_1b,
+    "1c": cell_1c,
+    "line": cell_line,
+    "auto": cell_auto,
+}
 
 
 def grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
@@ -156,7 +162,7 @@ def grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
 def compute(figure: str, quick: bool, path: Path, console: Console, workers: int = 1) -> None:
     """Fill the missing cells of the JSON at ``path``, saving it whole after each one."""
     content: Cells = json.loads(path.read_text()) if path.exists() else {}
-    header = {"figure": figure, "k": K, "kappa": KAPPA, "step": STEP, "quick": quick}
+    header: Cells = {"figure": figure, "k": K, "kappa": KAPPA, "step": STEP, "quick": quick}
     if content and {key: content.get(key) for key in header} != header:
         raise typer.BadParameter(f"{path} holds another run ({content.get('figure')}); move it away first")
     content = header | {"cells": content.get("cells", {})}
@@ -312,7 +318,7 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes and two trials.")] = False,
     plot_only: Annotated[bool, typer.Option("--plot-only", help="Draw the JSON that is there.")] = False,
     workers: Annotated[int, typer.Option(help="Processes.")] = 2,
-    out: Annotated[Path, typer.Option(help="Folder for JSON and PNG.")] = HERE,
+    out: Annotated[Path, typer.Option(help="Folder for JSON and PNG.")] = FOLDER,
 ) -> None:
     """Compute a figure to JSON (resuming), then plot it from the JSON."""
     console = Console(stderr=True)
