@@ -1,0 +1,71 @@
+"""From a source to arrays in memory: all of its rows, or a random few."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.data.sources.chunks import Chunk, Source
+from relumine.data.sources.samples import Samples
+from relumine.results import InvalidInput
+
+__all__ = ["count", "materialise", "take"]
+
+
+def count(source: Source) -> int:
+    """Number of rows; a pass if it is not known."""
+    if source.n is not None:
+        return source.n
+    return int(source.reduce(_rows)[0])
+
+
+def materialise(source: Source) -> Samples:
+    """All rows in memory; weights scaled to mean 1.
+
+    Examples
+    --------
+    >>> from relumine.data.sources import open_source
+    >>> materialise(open_source([(np.ones((3, 2)), np.zeros(3)), (np.ones((1, 2)), np.zeros(1))])).n
+    4
+    """
+    parts = list(source.chunks())
+    if not parts:
+        raise InvalidInput(f"{source.label} has no rows")
+    X, Y = np.concatenate([p.X for p in parts]), np.concatenate([p.Y for p in parts])
+    weight = None if parts[0].weight is None else np.concatenate([p.weight for p in parts if p.weight is not None])
+    return _samples(Chunk(X, Y, weight), source.vector)
+
+
+def take(
+    source: Source, rows: int | NDArray[np.intp], rng: np.random.Generator | None = None
+) -> tuple[Samples, NDArray[np.intp]]:
+    """Rows of given numbers, or so many uniformly random ones without repetition, in memory; and their numbers.
+
+    One pass where the number of rows is known, else one more to count them.
+
+    Examples
+    --------
+    >>> from relumine.data.sources import open_source
+    >>> X = np.arange(20.0).reshape(10, 2)
+    >>> few, numbers = take(open_source(X, X[:, 0]), 3, np.random.default_rng(0))
+    >>> np.array_equal(few.X, X[numbers])
+    True
+    """
+    if isinstance(rows, int | np.integer):
+        n = count(source)
+        indices = np.sort(np.random.default_rng(rng).choice(n, size=min(int(rows), n), replace=False))
+    else:
+        indices = np.asarray(rows, dtype=np.intp)
+        if indices.size and ((np.diff(indices) <= 0).any() or indices[0] < 0):
+            raise InvalidInput("row numbers must increase from 0 on")
+    return _samples(source.rows_at(indices), source.vector), indices
+
+
+def _samples(chunk: Chunk, vector: bool) -> Samples:
+    weight = None if chunk.weight is None else chunk.weight / chunk.weight.mean()
+    X = np.ascontiguousarray(chunk.X, dtype=np.float64)
+    return Samples(X, chunk.Y[:, 0] if vector else chunk.Y, weight)
+
+
+def _rows(chunk: Chunk) -> tuple[np.ndarray, ...]:
+    return (np.array(float(len(chunk.Y))),)
