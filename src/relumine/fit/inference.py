@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from relumine.data.whiten import Whitening
-from relumine.fit.rows import Rows
+from relumine.fit.passes import Model
+from relumine.fit.rows import Block, Rows, Sums
 from relumine.fit.sign_free import Shape
 from relumine.network import Network
 from relumine.results import StandardErrors
@@ -28,34 +30,38 @@ def parameter_count(net: Network, *, affine: bool) -> int:
     return net.m * per_unit + (net.d + 1) * q * affine
 
 
-def structure_score(rows: Rows, shape: Shape, R: Array, U: Array, probes: int = 256) -> float:
-    """Largest |t| of the residual R (n, q) against other hidden units: about 3 for noise, above 5 is structure.
+def structure_score(rows: Rows, shape: Shape, model: Model, probes: int = 256) -> float:
+    """Largest |t| of a model's residual against other hidden units e: about 3 for noise, above 5 is structure.
 
     The probes φ = e(u·x̃) are units at random and, in the directions of the fitted U (m, d+1), units with other biases:
     a target that bends where the network is straight shows there. t = ⟨φ⊥, r⟩/(‖φ⊥‖ rms(r)), the score test for one
     more unit; φ⊥ is φ freed of what the model can express to first order, the columns x̃, e(z_i) and e'(z_i)x̃.
     """
+    U = model.U
     P = _probes(U, probes)
     m, D = U.shape
     tangent = m * D <= _TANGENT
     size = D + m + m * D * tangent
-
-    def part(s: slice) -> tuple[Array, Array, Array, Array, Array]:
-        X = rows.X[s]
-        Z = X @ U.T
-        slopes = (shape.derivative(Z)[:, :, None] * X[:, None, :]).reshape(len(X), -1) if tangent else X[:, :0]
-        B, F = np.hstack([X, shape.value(Z), slopes]), shape.value(X @ P.T)
-        weighted, r = rows.weigh(F, s), rows.weigh(R[s], s)
-        return rows.weigh(B, s).T @ B, B.T @ weighted, F.T @ r, B.T @ r, np.einsum("ij,ij->j", weighted, F)
-
-    G, N, dot, BR, square = rows.sum(part, max(size, len(P)), least=512)
+    part = partial(_score_sums, shape=shape, model=model, P=P, tangent=tangent)
+    G, N, dot, BR, square, rr = rows.sum(part, max(size, len(P)), least=512)
     G[np.diag_indices(size)] += 1e-10 * np.trace(G) / size  # homogeneous units make the columns dependent
     GN = cho_solve(cho_factor(G), N)
     free, dot = square - np.einsum("ij,ij->j", N, GN), dot - GN.T @ BR
     visible = free > 1e-4 * square
-    spread = np.sqrt(np.einsum("ij,ij->j", rows.weigh(R), R) / max(rows.n - size, 1))
+    spread = np.sqrt(rr / max(rows.n - size, 1))
     t = dot[visible] / np.sqrt(free[visible])[:, None] / np.maximum(spread, np.finfo(float).tiny)
     return float(np.abs(t).max(initial=0.0))
+
+
+def _score_sums(B: Block, shape: Shape, model: Model, P: Array, tangent: bool) -> Sums:
+    """Products of the tangent columns T, the probes F and the residual r with each other, as the score test needs."""
+    Z = B.X @ model.U.T
+    slopes = (shape.derivative(Z)[:, :, None] * B.X[:, None, :]).reshape(len(B.X), -1) if tangent else B.X[:, :0]
+    T, F, R = np.hstack([B.X, shape.value(Z), slopes]), shape.value(B.X @ P.T), model.residual(B)
+    r, weight = B.weigh(R).T, 1.0 if B.weight is None else B.weight[:, None]
+    weighted = weight * F
+    square, rr = np.einsum("ij,ij->j", weighted, F), np.einsum("ij,ji->j", r, R)
+    return (weight * T).T @ T, T.T @ weighted, F.T @ r, T.T @ r, square, rr
 
 
 def _probes(U: Array, count: int) -> Array:
@@ -78,26 +84,21 @@ class Inference(NamedTuple):
     errors: StandardErrors | None
 
 
-def infer(rows: Rows, net: Network, white: Whitening, units: Array, *, affine: bool) -> Inference:
+def infer(rows: Rows, squares: Array, net: Network, white: Whitening, units: Array, *, affine: bool) -> Inference:
     """Standard errors σ²(JᵀJ)⁻¹ of every parameter, carried from white coordinates to the user's.
 
     ``net``: the fitted network in white coordinates with (q, m) output weights, outputs divided by ``units`` (q,).
-    ``rows``: the samples with Y the *residual*. Each unit's scale is fixed by adding its gauge direction to the Fisher
-    matrix; the answer is for unit rows w in the user's coordinates.
+    ``squares`` (q,): Σω r² of each output's residual. Each unit's scale is fixed by adding its gauge direction to the
+    Fisher matrix; the answer is for unit rows w in the user's coordinates.
     """
     m, d, q = net.m, net.d, net.a.shape[0]
     D, size = d + 1, d + 1 + q
     P = m * size + affine * D * q
     fisher, meat = np.zeros((P, P)), np.zeros((P, P))
     freedom = max(rows.n - parameter_count(net, affine=affine) / q, 1.0)
-    spread2 = np.einsum("ij,ij->j", rows.weigh(rows.Y), rows.Y) / freedom
+    spread2 = squares / freedom
     for o in range(q):
-
-        def part(s: slice, o: int = o) -> tuple[Array]:
-            J = _jacobian(rows.X[s], net, o, affine)
-            return (rows.weigh(J, s).T @ J,)
-
-        (H,) = rows.sum(part, P, least=512)
+        (H,) = rows.sum(partial(_fisher, net=net, o=o, affine=affine), P, least=512)
         fisher += H
         meat += spread2[o] * H
     if net.activation.homogeneity is not None:
@@ -115,6 +116,12 @@ def infer(rows: Rows, net: Network, white: Whitening, units: Array, *, affine: b
     half = cho_solve(factor, T.T)  # Fisher⁻¹Tᵀ in scaled coordinates
     variance = np.einsum("pi,pi->i", half, (meat / np.outer(root, root)) @ half)
     return Inference(noise, condition, _unpack(np.sqrt(np.maximum(variance, 0.0)), m, d, q, affine))
+
+
+def _fisher(B: Block, net: Network, o: int, affine: bool) -> Sums:
+    """Σ ω j jᵀ for output o."""
+    J = _jacobian(B.X, net, o, affine)
+    return ((J if B.weight is None else J * B.weight[:, None]).T @ J,)
 
 
 def _jacobian(X: Array, net: Network, o: int, affine: bool) -> Array:

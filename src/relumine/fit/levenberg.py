@@ -79,7 +79,8 @@ def minimise(
             if not at.U.size:
                 reason = "no units"
                 break
-            lin = Linearisation(rows, shape, at)
+            lin = solve = None  # what they remember goes before the next is made
+            lin = Linearisation(rows, at)
             solve = solver(lin)
             scale = lin.scale + schedule.floor * lin.scale.mean() + np.finfo(float).tiny
             # at the level of rounding error the loss cannot be expected to fall: one try

@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
+Item = TypeVar("Item")
 
 __all__ = ["cores", "scratch", "total"]
 
@@ -98,21 +99,21 @@ def cores(workers: int | None = None) -> Iterator[int]:
         _blas.leave()
 
 
-def total(part: Callable[[slice], tuple[Array, ...]], slices: Sequence[slice]) -> tuple[Array, ...]:
-    """Σ part(s) over the slices, componentwise."""
+def total(part: Callable[[Item], tuple[Array, ...]], items: Sequence[Item]) -> tuple[Array, ...]:
+    """Σ part(item), componentwise."""
 
-    def share(mine: Sequence[slice]) -> tuple[Array, ...]:
+    def share(mine: Sequence[Item]) -> tuple[Array, ...]:
         sums = part(mine[0])
-        for s in mine[1:]:
-            for running, more in zip(sums, part(s)):
+        for item in mine[1:]:
+            for running, more in zip(sums, part(item)):
                 running += more
         return sums
 
     crew = _crew.get()
-    if crew is None or len(slices) < 2 * crew.workers:
-        return share(slices)
-    cuts = np.linspace(0, len(slices), crew.workers + 1).astype(int)
-    shares = [slices[i:j] for i, j in pairwise(cuts)]
+    if crew is None or len(items) < 2 * crew.workers:
+        return share(items)
+    cuts = np.linspace(0, len(items), crew.workers + 1).astype(int)
+    shares = [items[i:j] for i, j in pairwise(cuts)]
     first, *others = crew.pool.map(share, shares)
     for other in others:
         for running, more in zip(first, other):

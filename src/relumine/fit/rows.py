@@ -1,20 +1,28 @@
-"""Samples prepared for the fit: whitened, with a constant column, read in chunks that fit the cache."""
+"""Samples prepared for the fit: whitened, with a constant column, summed over in blocks that fit the cache.
+
+A fit asks one thing of its rows: Σ part(block), where a part is a function of a few arrays and returns arrays whose
+size does not depend on the number of rows. Rows in memory and rows that stay elsewhere
+(:class:`relumine.fit.streamed.StreamedRows`) answer it alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.fit.parallel import total
+from relumine.fit.parallel import scratch, total
 
 Array = NDArray[np.float64]
+Sums = tuple[Array, ...]
 
-__all__ = ["Rows", "chunk_rows"]
+__all__ = ["Block", "MemoryRows", "Rows", "Sums", "chunk_rows", "prepare"]
 
-_CHUNK_NUMBERS = 1 << 16  # numbers in one chunk of hidden values: 512 kB, about the second-level cache
+_CHUNK_NUMBERS = 1 << 16  # numbers in one block of hidden values: 512 kB, about the second-level cache
 
 
 def chunk_rows(width: int) -> int:
@@ -22,26 +30,75 @@ def chunk_rows(width: int) -> int:
     return max(1, _CHUNK_NUMBERS // max(width, 1))
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a least squares problem.
+class Block(NamedTuple):
+    """A few rows: ``X`` (k, d+1), ``Y`` (k, q), ``weight`` (k,) or None; ``Z`` (m, k): hidden values, if remembered."""
 
-    Attributes
-    ----------
-    X : (n, d+1) array
-        Rows x̃ = (z, 1) with z white: Σ ω x̃ x̃ᵀ = Σω · I, so the affine part is eliminated by one product.
-    Y : (n, q) array
-        Targets. With ``affine`` their affine part has been removed: Σ ω x̃ yᵀ = 0.
-    weight : (n, 1) array or None
-        Row weights ω.
-    affine : bool
-        Whether the model has an affine part.
+    X: Array
+    Y: Array
+    weight: Array | None = None
+    Z: Array | None = None
+
+    def hidden(self, U: Array) -> Array:
+        """U X̃ᵀ (m, k): remembered for this U, or computed into a work array."""
+        if self.Z is not None:
+            return self.Z
+        return np.matmul(U, self.X.T, out=scratch("Z", len(U), len(self.X)))
+
+    def weigh(self, M: Array) -> Array:
+        """ω M for M (…, k), or M itself where there are no weights."""
+        return M if self.weight is None else M * self.weight
+
+
+class Rows(Protocol):
+    """What a fit needs to know about its samples.
+
+    X̃ has rows (z, 1) with z white: Σ ω x̃ x̃ᵀ = Σω · I, so the affine part is eliminated by one product. With
+    ``affine`` the model has an affine part, and that of Y has been removed: Σ ω x̃ yᵀ = 0.
     """
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+
+    @property
+    def columns(self) -> int:
+        """Columns of X̃, d+1."""
+
+    @property
+    def outputs(self) -> int:
+        """Columns of Y, q."""
+
+    @property
+    def affine(self) -> bool:
+        """Whether the model has an affine part."""
+
+    @property
+    def total(self) -> float:
+        """Σω."""
+
+    @property
+    def norm2(self) -> float:
+        """Σ ω‖y‖²: the loss of the model without hidden units."""
+
+    def sum(self, part: Callable[[Block], Sums], width: int, *, least: int = 64) -> Sums:
+        """Σ part(block), componentwise, over blocks for work arrays of ``width`` numbers a row.
+
+        ``part`` returns fresh arrays. At least ``least`` rows a block, for the sake of the GEMM.
+        """
+
+    def remember(self, U: Array) -> Rows:
+        """These rows with the hidden values of U kept, where that is worth its memory."""
+
+
+@dataclass(frozen=True)
+class MemoryRows:
+    """Rows in memory: ``X`` (n, d+1), ``Y`` (n, q), ``weight`` (n,) or None."""
 
     X: Array
     Y: Array
     weight: Array | None = None
     affine: bool = True
+    hidden: tuple[Array, ...] | None = None
 
     @property
     def n(self) -> int:
@@ -49,30 +106,63 @@ class Rows:
         return int(self.X.shape[0])
 
     @property
+    def columns(self) -> int:
+        """Columns of X̃, d+1."""
+        return int(self.X.shape[1])
+
+    @property
+    def outputs(self) -> int:
+        """Columns of Y, q."""
+        return int(self.Y.shape[1])
+
+    @cached_property
     def total(self) -> float:
         """Σω."""
         return float(self.n if self.weight is None else self.weight.sum())
 
-    @property
+    @cached_property
     def norm2(self) -> float:
-        """Σ ω‖y‖²: the loss of the model without hidden units."""
-        return float(np.einsum("ij,ij->", self.weigh(self.Y), self.Y))
+        """Σ ω‖y‖²."""
+        return float(self.squares().sum())
 
-    def weigh(self, M: Array, rows: slice = slice(None)) -> Array:
-        """ω M, or M itself where there are no weights."""
-        return M if self.weight is None else M * self.weight[rows]
+    def squares(self) -> Array:
+        """Σ ω y², output by output, (q,)."""
+        weighted = self.Y if self.weight is None else self.Y * self.weight[:, None]
+        return np.asarray(np.einsum("ij,ij->j", weighted, self.Y))
 
-    def chunks(self, width: int, *, least: int = 64) -> list[slice]:
-        """Row slices for work arrays of ``width`` numbers a row; at least ``least`` rows, for the sake of the GEMM."""
-        step = max(chunk_rows(max(width, self.X.shape[1])), least)
+    def _slices(self, width: int, least: int) -> Sequence[slice]:
+        step = max(chunk_rows(max(width, self.columns)), least)
         return [slice(start, min(start + step, self.n)) for start in range(0, self.n, step)]
 
-    def sum(self, part: Callable[[slice], tuple[Array, ...]], width: int, *, least: int = 64) -> tuple[Array, ...]:
-        """Σ part(chunk), componentwise; ``part`` returns fresh arrays."""
-        return total(part, self.chunks(width, least=least))
+    def sum(self, part: Callable[[Block], Sums], width: int, *, least: int = 64) -> Sums:
+        """Σ part(block), componentwise."""
+
+        def sliced(item: tuple[slice, Array | None]) -> Sums:
+            s, Z = item
+            return part(Block(self.X[s], self.Y[s], None if self.weight is None else self.weight[s], Z))
+
+        slices = self._slices(width, least)
+        # remembered values belong to blocks of one size; a pass in other blocks computes its own
+        fits = self.hidden is not None and width == len(self.hidden[0]) and least == 64
+        return total(sliced, list(zip(slices, self.hidden if self.hidden and fits else [None] * len(slices))))
+
+    def remember(self, U: Array) -> MemoryRows:
+        """With Z = UX̃ᵀ kept if it takes no more memory than X̃: it saves one GEMM in three."""
+        if not 0 < len(U) <= self.columns:
+            return self
+        Z = tuple(np.empty((len(U), s.stop - s.start)) for s in self._slices(len(U), 64))
+        rows = MemoryRows(self.X, self.Y, self.weight, self.affine, Z)
+
+        def fill(B: Block) -> Sums:
+            assert B.Z is not None
+            np.matmul(U, B.X.T, out=B.Z)
+            return (np.zeros(0),)
+
+        rows.sum(fill, len(U))
+        return rows
 
 
-def prepare(Z: Array, Y: Array, weight: Array | None = None, *, affine: bool = True) -> tuple[Rows, Array]:
+def prepare(Z: Array, Y: Array, weight: Array | None = None, *, affine: bool = True) -> tuple[MemoryRows, Array]:
     """Rows from white inputs Z (n, d) and targets Y (n, q); also the affine coefficients removed from Y, (d+1, q).
 
     Z may be the first d columns of an (n, d+1) array, which is then used as it is: its last column becomes 1.
@@ -84,15 +174,14 @@ def prepare(Z: Array, Y: Array, weight: Array | None = None, *, affine: bool = T
         X = np.empty((n, d + 1))
         X[:, :-1] = Z
     X[:, -1] = 1.0
-    omega = None if weight is None else weight[:, None]
-    rows = Rows(X, Y, omega, affine)
+    rows = MemoryRows(X, Y, weight, affine)
     tau = np.zeros((X.shape[1], Y.shape[1]))
     if affine:
         # X̃ is orthogonal up to rounding; a second pass removes what the first left
         R = Y
         for _ in range(2):
-            step = X.T @ rows.weigh(R) / rows.total
+            step = X.T @ (R if weight is None else R * weight[:, None]) / rows.total
             R = R - X @ step
             tau += step
-        rows = Rows(X, R, omega, affine)
+        rows = MemoryRows(X, R, weight, affine)
     return rows, tau

@@ -36,6 +36,12 @@ class Shape:
         """Whether the scale of (w, b) can be moved into a."""
         return self.activation.homogeneity is not None and self.half[1] == 0.0
 
+    @property
+    def degree(self) -> float | None:
+        """K if e(z) = e'(z)·z/k for every z, else None: e is homogeneous of that degree."""
+        degree = self.activation.homogeneity
+        return degree if self.homogeneous and degree and (degree == 1 or self.half[0] == 0.0) else None
+
     def value(self, Z: Array, out: Array | None = None) -> Array:
         """e(Z), elementwise; in ``out`` where that is possible."""
         if self.absolute is not None:

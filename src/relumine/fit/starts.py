@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.data.moments import estimate_tensors
-from relumine.fit.rows import Rows
+from relumine.fit.rows import Block, MemoryRows, Sums
 from relumine.tensors.spm import span_of_powers, subspace_power
 from relumine.tensors.symmetric import packed_size
 
@@ -21,7 +21,7 @@ def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
     return np.asarray(U / np.linalg.norm(U, axis=1, keepdims=True))
 
 
-def second_moment_span(rows: Rows, width: int) -> Array:
+def second_moment_span(rows: MemoryRows, width: int) -> Array:
     """Orthonormal rows (width, d): top eigenvectors, by |eigenvalue|, of E[y (zzᵀ − I)], pooled over outputs.
 
     For Gaussian z it is Σ_i a_i c_2(b_i) w_i w_iᵀ, so for width < d it shows the span of the weights (Zhong 2017).
@@ -29,11 +29,11 @@ def second_moment_span(rows: Rows, width: int) -> Array:
     """
     d = rows.X.shape[1] - 1
     pooled = np.zeros((d, d))
-    for target in rows.weigh(rows.Y).T:
+    for output in range(rows.outputs):
 
-        def part(s: slice, target: Array = target) -> tuple[Array]:
-            Z = rows.X[s, :-1]
-            return ((Z * target[s, None]).T @ Z,)
+        def part(B: Block, output: int = output) -> Sums:
+            Z = B.X[:, :-1]
+            return ((Z * B.weigh(B.Y[:, output])[:, None]).T @ Z,)
 
         M = rows.sum(part, d, least=512)[0] / rows.total
         pooled += M @ M  # squares add up whatever the signs of the outputs' weights
@@ -47,7 +47,7 @@ def span_directions(rng: np.random.Generator, k: int, span: Array) -> Array:
     return np.column_stack([inside[:, :-1] @ span, inside[:, -1]]).reshape(k, d + 1)
 
 
-def moment_directions(rng: np.random.Generator, k: int, rows: Rows, width: int) -> Array:
+def moment_directions(rng: np.random.Generator, k: int, rows: MemoryRows, width: int) -> Array:
     """K vectors (w, b), the first of them with w from the third and fourth moments, for any width.
 
     For Gaussian z the columns of T_3 and T_4 flattened to d² rows span {w_i ⊗ w_i}; the subspace power method finds the

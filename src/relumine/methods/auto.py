@@ -10,7 +10,7 @@ from relumine.activations import Activation
 from relumine.data.sources import Samples
 from relumine.fit.parallel import cores
 from relumine.methods.search import Search
-from relumine.methods.task import Task, make_task
+from relumine.methods.task import MemoryTask, Task, make_task
 from relumine.methods.verdict import conclude, settle
 from relumine.results import Certificate, ProgressCallback, Recovery, Stage, Status
 
@@ -45,7 +45,7 @@ def recover_auto(
         return _run(task, width, Search(task, rng, starts, deadline, progress, stages=stages))
 
 
-def _run(task: Task, width: int | None, search: Search) -> Recovery:
+def _run(task: MemoryTask, width: int | None, search: Search) -> Recovery:
     """Search, signs, verdict."""
     interrupted = False
     try:
@@ -77,7 +77,7 @@ def _run(task: Task, width: int | None, search: Search) -> Recovery:
 def _too_few(task: Task, width: int | None, stages: list[Stage]) -> Recovery:
     """Fewer numbers than parameters: the affine fit, and the reason."""
     asked = width if width is not None else 1
-    D = task.rows.X.shape[1]
+    D = task.rows.columns
     net = task.to_user(task.shape.network(np.zeros((0, D)), np.zeros((0, task.q)), task.tau))
     message = (
         f"{task.rows.n} rows of {task.q} output(s) cannot determine the {task.parameters(asked)} parameters of a "

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, log
 
 import numpy as np
 
 from relumine.fit.inference import structure_score
 from relumine.fit.levenberg import INTERRUPTED, Fit, minimise
+from relumine.fit.passes import difference_squares
 from relumine.fit.projection import Array
 from relumine.fit.prune import SEARCH, path, polish, prune
 from relumine.fit.starts import (
@@ -21,7 +22,7 @@ from relumine.fit.starts import (
     second_moment_span,
     span_directions,
 )
-from relumine.methods.task import Task
+from relumine.methods.task import MemoryTask
 from relumine.results import Progress, ProgressCallback, Stage
 
 __all__ = ["Evidence", "Search"]
@@ -45,7 +46,7 @@ class Evidence:
 class Search:
     """State of a search; ``best`` can be read at any time, also after an interruption."""
 
-    task: Task
+    task: MemoryTask
     rng: np.random.Generator
     starts: int
     deadline: float = float("inf")
@@ -64,7 +65,7 @@ class Search:
 
     def is_exact(self, fit: Fit) -> bool:
         """Whether the residual is rounding error in every output."""
-        return self.task.is_exact(fit.at.R)
+        return self.task.is_exact(fit.at.squares)
 
     def bic(self, fit: Fit) -> float:
         """N log(loss) + p log N, N numbers explained by p parameters."""
@@ -77,7 +78,7 @@ class Search:
             return False
         if self.rival(fit) is not None:
             return False
-        return structure_score(self.task.rows, self.task.shape, fit.at.R, fit.at.U) < STRUCTURE
+        return structure_score(self.task.rows, self.task.shape, fit.at.model) < STRUCTURE
 
     def rival(self, fit: Fit) -> int | None:
         """The width of a student that explains more than the fit does, beyond what its size accounts for."""
@@ -118,7 +119,7 @@ class Search:
         """The next start: first in the span of the second moment, where it can show one; then anywhere; one in seven
         from the third and fourth moments.
         """
-        D, turn = self.task.rows.X.shape[1], self.used % 7
+        D, turn = self.task.rows.columns, self.used % 7
         if turn in (0, 3) and width < D - 1 and self.gaussian:
             if width not in self.spans:
                 self.spans[width] = second_moment_span(self.task.rows, width)
@@ -208,8 +209,9 @@ class Search:
         metric of the standard errors.
         """
         N, p = self.task.values, self.task.parameters(fit.at.U.shape[0])
-        apart = float(np.sum(self.task.rms(fit.at.R - other.at.R) ** 2) * self.task.rows.total)
-        noise2 = other.loss * self.task.rows.norm2 / max(N - p, 1)
+        rows, part = self.task.rows, partial(difference_squares, one=fit.at.model, other=other.at.model)
+        apart = float(rows.sum(part, fit.at.U.shape[0])[0].sum())
+        noise2 = other.loss * rows.norm2 / max(N - p, 1)
         return apart <= max(9.0, 0.1 * p) * noise2
 
     # -- the width, too --------------------------------------------------------------------------------------
@@ -258,5 +260,5 @@ class Search:
 
     def affine(self) -> Fit:
         """No hidden units."""
-        self.best = minimise(self.task.rows, self.task.shape, np.zeros((0, self.task.rows.X.shape[1])), SEARCH)
+        self.best = minimise(self.task.rows, self.task.shape, np.zeros((0, self.task.rows.columns)), SEARCH)
         return self.best

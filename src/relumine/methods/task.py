@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from relumine.activations import Activation
 from relumine.data.sources import Samples
 from relumine.data.whiten import Whitening, whitening
-from relumine.fit.rows import Rows, prepare
+from relumine.fit.rows import MemoryRows, Rows, prepare
 from relumine.fit.sign_free import Shape, shape_of
 from relumine.network import Network
 
 Array = NDArray[np.float64]
 
-__all__ = ["Task", "make_task"]
+__all__ = ["MemoryTask", "Task", "make_task"]
 
 _EPS = float(np.finfo(float).eps)
 _COARSE = 1e-5  # relative rounding of y beyond which nothing can be called exact
@@ -50,7 +50,7 @@ class Task:
     @property
     def q(self) -> int:
         """Number of outputs."""
-        return int(self.rows.Y.shape[1])
+        return self.rows.outputs
 
     @property
     def values(self) -> int:
@@ -59,7 +59,7 @@ class Task:
 
     def parameters(self, width: int) -> int:
         """Free parameters of a network of that width, affine part included, for the outputs that are not affine."""
-        D, q = int(self.rows.X.shape[1]), max(int(self.bent.sum()), 1)
+        D, q = self.rows.columns, max(int(self.bent.sum()), 1)
         per_unit = D - 1 + q + (0 if self.shape.homogeneous else 1)
         return width * per_unit + D * q
 
@@ -68,13 +68,10 @@ class Task:
         per_unit = self.parameters(1) - self.parameters(0)
         return max(int((share * self.values - self.parameters(0)) / per_unit), 0)
 
-    def rms(self, R: Array) -> Array:
-        """Root mean square of each output's residual, (q,), in ``units``."""
-        return np.asarray(np.sqrt(np.einsum("ij,ij->j", self.rows.weigh(R), R) / self.rows.total))
-
-    def is_exact(self, R: Array) -> bool:
-        """Whether a residual (n, q) is rounding error in every output."""
-        return bool((self.rms(R) <= self.rounding).all() and self.rounding.max() <= _COARSE)
+    def is_exact(self, squares: Array) -> bool:
+        """Whether a residual, given by Σω r² of each output (q,), is rounding error in every one."""
+        rms = np.sqrt(squares / self.rows.total)
+        return bool((rms <= self.rounding).all() and self.rounding.max() <= _COARSE)
 
     def to_user(self, net: Network) -> Network:
         """A network of white coordinates and scaled outputs as one of the user's x and y."""
@@ -85,7 +82,15 @@ class Task:
         return net
 
 
-def make_task(samples: Samples, activation: Activation, rng: np.random.Generator) -> Task:
+@dataclass(frozen=True)
+class MemoryTask(Task):
+    """A task whose rows are in memory, as the search needs."""
+
+    rows: MemoryRows
+    plain: MemoryRows
+
+
+def make_task(samples: Samples, activation: Activation, rng: np.random.Generator) -> MemoryTask:
     """Set rows aside, whiten, scale."""
     Y = samples.y.reshape(samples.n, -1)
     groups, distinct = _copies(samples.X)
@@ -104,12 +109,12 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     targets = Y[used] / magnitude
     rows, tau = prepare(white.apply(samples.X, used, out=wide[:, :-1]), targets, weight)
     # what is left of y beside its affine part sets the scale of every output
-    left = np.sqrt(np.einsum("ij,ij->j", rows.weigh(rows.Y), rows.Y) / rows.total)
+    left = np.sqrt(rows.squares() / rows.total)
     bent = left > 32.0 * _EPS
     left[~bent] = 1.0
-    return Task(
-        rows=Rows(rows.X, np.where(bent, rows.Y / left, 0.0), rows.weight, affine=True),
-        plain=Rows(rows.X, targets / left, rows.weight, affine=False),
+    return MemoryTask(
+        rows=MemoryRows(rows.X, np.where(bent, rows.Y / left, 0.0), rows.weight, affine=True),
+        plain=MemoryRows(rows.X, targets / left, rows.weight, affine=False),
         tau=tau / left,
         shape=shape_of(activation),
         white=white,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from math import log
 
 import numpy as np
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from scipy.stats import f as fisher_f
 
 from relumine.activations import RELU
+from relumine.fit import passes
 from relumine.fit.inference import Inference, infer, parameter_count, structure_score
 from relumine.fit.levenberg import minimise
+from relumine.fit.passes import Model
 from relumine.fit.projection import Projection, project
 from relumine.fit.prune import POLISH
 from relumine.fit.rows import Rows
@@ -33,13 +36,16 @@ _DENSE_EXACT, _DENSE_NOISY = 1600, 4000  # parameters up to which the Fisher mat
 
 @dataclass(frozen=True)
 class Answer:
-    """A network in white coordinates with its residual R (n, q) and relative loss.
+    """A network in white coordinates, the model of ``rows`` that it is, and its relative loss.
 
-    ``exact``: the residual is rounding error. ``affine``: v and c are free parameters. ``signs``: where they come from.
+    ``squares`` (q,): Σω r² of each output. ``exact``: the residual is rounding error. ``affine``: v and c are free
+    parameters. ``signs``: where they come from.
     """
 
     net: Network
-    R: Array
+    rows: Rows
+    model: Model
+    squares: Array
     loss: float
     exact: bool
     affine: bool
@@ -51,8 +57,9 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
     net = task.shape.network(at.U, at.A, task.tau + at.tau)
     norm2 = max(task.rows.norm2, np.finfo(float).tiny)
     loss = at.loss / norm2 if task.bent.any() else 0.0
-    exact = task.is_exact(at.R)
-    with_affine = Answer(net, at.R, loss, exact, True, "no choice of signs that removes the affine part was found")
+    exact = task.is_exact(at.squares)
+    kept = "no choice of signs that removes the affine part was found"
+    with_affine = Answer(net, task.rows, at.model, at.squares, loss, exact, True, kept)
     if not net.m:
         return replace(with_affine, signs="")
     blind = _one_sided(task, net) if exact else []
@@ -67,7 +74,7 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
     fit = minimise(task.plain, plain, U, POLISH)
     pure_loss = fit.at.loss / norm2
     if exact:
-        fits = task.is_exact(fit.at.R)
+        fits = task.is_exact(fit.at.squares)
     else:
         spare, extra = task.values - task.parameters(net.m), task.parameters(0)
         ratio = (pure_loss - loss) / extra / (loss / max(spare, 1))
@@ -75,7 +82,7 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
     if not fits:
         return with_affine
     pure = plain.network(fit.at.U, fit.at.A, np.zeros_like(task.tau))
-    return Answer(pure, fit.at.R, pure_loss, exact, False, how)
+    return Answer(pure, task.plain, fit.at.model, fit.at.squares, pure_loss, exact, False, how)
 
 
 def _from_the_remainder(task: Task, net: Network, unit: int) -> Array:
@@ -85,15 +92,15 @@ def _from_the_remainder(task: Task, net: Network, unit: int) -> Array:
     units leave, v·x + c for the right flips of those. All flips are tried; the loss tells which is right.
     """
     plain = shape_of(net.activation, sign_free=False)
-    Z = task.rows.X[:, :-1] @ net.W[unit] + net.b[unit]
-    net = net.flip([unit]) if np.mean(Z > 0.0) > 0.5 else net  # now off for almost every row
+    net = net.flip([unit]) if _active(task.rows, net)[unit] > 0.5 * task.rows.n else net  # now off almost everywhere
     others = [i for i in range(net.m) if i != unit]
     best, lowest = np.column_stack([net.W, net.b]), np.inf
     for code in range(1 << len(others)):
         turned = net.flip([i for k, i in enumerate(others) if code >> k & 1])
         U = np.column_stack([turned.W, turned.b])
         U[unit] = [*np.sum(turned.v, axis=0), np.sum(turned.c)]
-        U[unit] *= np.sign(np.median(task.rows.X @ U[unit])) or 1.0
+        (positive,) = task.rows.sum(partial(passes.active, U=U[unit : unit + 1]), 1)
+        U[unit] *= 1.0 if positive[0] > 0.5 * task.rows.n else -1.0
         loss = project(task.plain, plain, U).loss
         if loss < lowest:
             best, lowest = U, loss
@@ -147,11 +154,10 @@ def _order(net: Network) -> NDArray[np.intp]:
 def _finished(task: Task, answer: Answer, limit: int) -> tuple[Network, StandardErrors | None, Inference]:
     """The network in the user's coordinates with its standard errors."""
     count = parameter_count(answer.net, affine=answer.affine)
-    rows = Rows(task.rows.X, answer.R, task.rows.weight)
     if 0 < count <= limit:
-        inference = infer(rows, answer.net, task.white, task.units, affine=answer.affine)
+        inference = infer(answer.rows, answer.squares, answer.net, task.white, task.units, affine=answer.affine)
     else:
-        spread2 = np.einsum("ij,ij->j", rows.weigh(rows.Y), rows.Y) / max(rows.n - count / task.q, 1.0)
+        spread2 = answer.squares / max(answer.rows.n - count / task.q, 1.0)
         inference = Inference(np.sqrt(spread2) * task.units, float("nan"), None)
     se = inference.errors
     if se is not None and task.vector:
@@ -201,7 +207,7 @@ def _judge_noisy(
         return Status.NOT_RECOVERED, f"A network of {rival} units explains significantly more than this one of {m}."
     if m and N * log(max(answer.loss, 1e-300)) + (p - task.parameters(0)) * log(N) >= 0.0:
         return Status.NOT_RECOVERED, "The hidden units explain no more than chance would: affine plus noise, it seems."
-    score = structure_score(task.rows, task.shape, answer.R, np.column_stack([answer.net.W, answer.net.b]))
+    score = structure_score(answer.rows, task.shape, answer.model)
     if score >= STRUCTURE:
         return Status.NOT_RECOVERED, f"The residual is not noise (score {score:.1f}; noise stays below {STRUCTURE:g})."
     excess = float(np.mean((held / np.maximum(inference.noise / task.units, 1e-30)) ** 2))
@@ -220,9 +226,14 @@ def _one_sided(task: Task, net: Network) -> list[int]:
     """Units with too few rows on one side of their kink: those rows show a(w·x + b), d+1 numbers to determine."""
     if not task.shape.activation.kinks:
         return []
-    (active,) = task.rows.sum(lambda s: ((task.rows.X[s, :-1] @ net.W.T + net.b > 0.0).sum(axis=0),), net.m)
+    active = _active(task.rows, net)
     minor = np.minimum(active, task.rows.n - active)
     return [int(i) for i in np.flatnonzero(minor <= net.d)]
+
+
+def _active(rows: Rows, net: Network) -> Array:
+    """For how many rows each unit is on the positive side of its kink, (m,)."""
+    return rows.sum(partial(passes.active, U=np.column_stack([net.W, net.b])), net.m)[0]
 
 
 def _remarks(answer: Answer, net: Network, width: int | None, status: Status) -> tuple[Units, list[str]]:

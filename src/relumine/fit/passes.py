@@ -1,0 +1,133 @@
+"""The passes over the rows: each is a function of one block and a few small arrays, and its results add up.
+
+The model is Σ_i A_i e(u_i·x̃) + τᵀx̃ with u_i = (w_i, b_i), U (m, d+1), A (m, q), τ (d+1, q). Hidden values are kept
+as (m, k), units in rows and the k samples of the block contiguous: every elementwise operation then runs along long
+rows. Nothing here refers to where the rows are, so the functions can be sent to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.fit.parallel import scratch
+from relumine.fit.rows import Block, Sums
+from relumine.fit.sign_free import Shape
+
+Array = NDArray[np.float64]
+
+__all__ = ["Model", "active", "difference_squares", "gram", "jacobian_gram", "linearise", "product", "residual_squares"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """Directions ``U`` (m, d+1), output weights ``A`` (m, q), affine part ``tau`` (d+1, q) or None, and the shape e."""
+
+    shape: Shape
+    U: Array
+    A: Array
+    tau: Array | None = None
+
+    def features(self, B: Block) -> Array:
+        """e(UX̃ᵀ), (m, k), in a work array."""
+        Z = B.hidden(self.U)
+        return self.shape.value(Z, scratch("F", *Z.shape))
+
+    def slopes(self, B: Block) -> Array:
+        """e'(UX̃ᵀ), (m, k), in a work array."""
+        Z = B.hidden(self.U)
+        return self.shape.derivative(Z, scratch("D", *Z.shape))
+
+    def residual(self, B: Block) -> Array:
+        """Yᵀ minus the model, (q, k)."""
+        R: Array = B.Y.T - self.A.T @ self.features(B)
+        if self.tau is not None:
+            R -= self.tau.T @ B.X.T
+        return R
+
+    def pull(self, D: Array, E: Array, X: Array) -> Array:
+        """Σ e'(z_i)(A_i·E)x̃ over the rows of a block, (m, d+1), for slopes D and weighted E (q, k); overwrites D."""
+        if len(E) == 1:  # A_i is a number and can wait until after the sum
+            D *= E
+            return self.A * (D @ X)
+        D *= self.A @ E
+        return D @ X
+
+
+def gram(B: Block, model: Model) -> Sums:
+    """Σ ω f fᵀ (m, m), Σ ω f x̃ᵀ (m, d+1), Σ ω f yᵀ (m, q) with f = e(Ux̃)."""
+    F = model.features(B)
+    weighted = B.weigh(F)
+    return weighted @ F.T, weighted @ B.X, weighted @ B.Y
+
+
+def residual_squares(B: Block, model: Model) -> Sums:
+    """Σ ω r², output by output, (q,)."""
+    R = model.residual(B)
+    return (np.einsum("ij,ij->i", B.weigh(R), R),)
+
+
+def difference_squares(B: Block, one: Model, other: Model) -> Sums:
+    """Σ ω (f − g)² of two models, output by output, (q,)."""
+    apart = one.residual(B)
+    apart -= other.residual(B)
+    return (np.einsum("ij,ij->i", B.weigh(apart), apart),)
+
+
+def active(B: Block, U: Array) -> Sums:
+    """How many rows lie on the positive side of each u·x̃ = 0, (m,)."""
+    return (np.asarray((B.hidden(U) > 0.0).sum(axis=1), dtype=np.float64),)
+
+
+def linearise(B: Block, model: Model) -> Sums:
+    """Σ ω e'(z_i)(A_i·r)x̃ (m, d+1), and the slopes' Σ ω e'(z_i)e'(z_j) (m, m) and Σ ω e'(z_i) (m,)."""
+    R = B.weigh(model.residual(B))
+    D = model.slopes(B)
+    weighted = B.weigh(D)
+    second, first = weighted @ D.T, weighted.sum(axis=1)
+    return model.pull(D, R, B.X), second, first
+
+
+def product(B: Block, model: Model, dU: Array, dA: Array, dtau: Array | None) -> Sums:
+    """JᵀωJ applied to a change (dU, dA, dτ) of the model: (m, d+1), (m, q) and (d+1, q).
+
+    The model changes by E = Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e(z_i) + δτᵀx̃.
+    """
+    degree = model.shape.degree
+    if degree is not None and dA.shape[1] == 1:
+        return _product_homogeneous(B, model, dU, dA, dtau, degree)
+    F, D = model.features(B), model.slopes(B)
+    T = np.matmul(dU, B.X.T, out=scratch("T", *D.shape))
+    T *= D
+    E = model.A.T @ T + dA.T @ F
+    if dtau is not None:
+        E += dtau.T @ B.X.T
+    E = B.weigh(E)
+    return model.pull(D, E, B.X), F @ E.T, B.X.T @ E.T
+
+
+def _product_homogeneous(B: Block, model: Model, dU: Array, dA: Array, dtau: Array | None, degree: float) -> Sums:
+    """The same where e(z) = e'(z) z/degree and there is one output: e itself is not needed.
+
+    E = Σ_i e'(z_i)((A_i δu_i + δA_i u_i/degree)·x̃) + δτ·x̃, and Σ E e(z_i) = u_i·(Σ E e'(z_i) x̃)/degree.
+    """
+    D = model.slopes(B)
+    T = np.matmul(model.A * dU + (dA / degree) * model.U, B.X.T, out=scratch("T", *D.shape))
+    T *= D
+    E = np.ones(len(D)) @ T
+    if dtau is not None:
+        E += B.X @ dtau[:, 0]
+    E = B.weigh(E)
+    D *= E
+    P = D @ B.X
+    return model.A * P, (np.einsum("ij,ij->i", model.U, P) / degree)[:, None], (E @ B.X)[:, None]
+
+
+def jacobian_gram(B: Block, model: Model) -> Sums:
+    """With j = (e'(z_i)x̃)_i of length m(d+1): Σ ω j jᵀ, Σ ω j fᵀ, Σ ω j x̃ᵀ."""
+    F, D = model.features(B), model.slopes(B)
+    J = (D.T[:, :, None] * B.X[:, None, :]).reshape(len(B.X), -1)
+    weighted = J if B.weight is None else J * B.weight[:, None]
+    return weighted.T @ J, weighted.T @ F.T, weighted.T @ B.X
