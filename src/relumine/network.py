@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from importlib import import_module
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine import activations
+from relumine import activations, formats
 from relumine.activations import Activation
+from relumine.formats import Parameters
+from relumine.formats.sklearn_model import from_mlp
 from relumine.results import InvalidInput, ModelFileError
 
 Array = NDArray[np.float64]
 
 __all__ = ["Network"]
 
-_FORMAT, _VERSION = "relumine.network", "1"
 _CHUNK_NUMBERS = 1 << 20  # hidden activations held at once during evaluation (8 MB)
 
 
@@ -275,59 +275,68 @@ class Network:
             free = rest[~near].tolist()
         return groups
 
-    # -- files ---------------------------------------------------------------------------------------------
+    # -- files and other libraries -----------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file, atomically: a reader sees the old file or the whole new one."""
-        from safetensors.numpy import save
+    def save(self, path: str | os.PathLike[str], *, dtype: Literal["float64", "float32"] = "float64") -> None:
+        """Write a model file, atomically: a reader sees the old file or the whole new one.
 
-        meta = {"format": _FORMAT, "version": _VERSION, "activation": self.activation.name}
-        data = save({k: np.array(getattr(self, k), order="C") for k in ("W", "b", "a", "v", "c")}, metadata=meta)
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(0o666 & ~_umask())
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        Parameters
+        ----------
+        path : path
+            The suffix says which format: ``.safetensors`` (native), ``.onnx``, ``.npz`` or ``.json``.
+        dtype : {"float64", "float32"}
+            Precision of an ONNX graph; the other formats always keep double precision.
+        """
+        formats.write(path, self._parameters(), dtype)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Network:
-        """Read a file written by :meth:`save`. Executes nothing; a damaged or foreign file is a clear error."""
-        from safetensors import SafetensorError, safe_open
+        """Read a file written by :meth:`save`, or an ONNX graph of another tool that is one hidden layer.
 
-        name = str(path)
-        if not Path(path).is_file():
-            raise ModelFileError(f"no such model file: {name}")
+        Executes nothing; a damaged or foreign file is a :class:`~relumine.results.ModelFileError`, and memory is
+        bounded by the size of the file.
+        """
+        read = formats.read(path)
         try:
-            with safe_open(name, framework="numpy") as file:
-                meta = file.metadata() or {}
-                if meta.get("format") != _FORMAT:
-                    raise ModelFileError(f"{name} is a safetensors file, but not a relumine network")
-                if meta.get("version") != _VERSION:
-                    raise ModelFileError(
-                        f"{name} has format version {meta.get('version')!r}; this relumine reads {_VERSION!r}; upgrade"
-                    )
-                missing = {"W", "b", "a", "v", "c"} - set(file.keys())
-                if missing:
-                    raise ModelFileError(f"{name} is damaged: missing {', '.join(sorted(missing))}")
-                tensors = {k: file.get_tensor(k) for k in ("W", "b", "a", "v", "c")}
-        except SafetensorError as error:
-            raise ModelFileError(
-                f"{name} is not a readable safetensors file (truncated or foreign): {error}"
-            ) from error
-        wrong = [k for k, t in tensors.items() if t.dtype != np.float64]
-        if wrong:
-            raise ModelFileError(f"{name} is damaged: {', '.join(wrong)} not float64")
-        try:
-            return cls(activation=meta.get("activation", "relu"), **tensors)
+            return cls(**read._asdict())
         except ValueError as error:
-            raise ModelFileError(f"{name} does not hold a valid network: {error}") from error
+            raise ModelFileError(f"{path} does not hold a valid network: {error}") from error
+
+    def to_torch(self) -> Any:
+        """A torch module in double precision: ``nn.Sequential(Linear, σ, Linear)``, plus a skip connection if v ≠ 0.
+
+        It maps (n, d) to (n, q), and to (n, 1) where the output is a plain number.
+        """
+        return _torch().to_module(self._parameters())
+
+    @classmethod
+    def from_torch(cls, module: Any) -> Network:
+        """The network in an ``nn.Sequential(Linear, activation, Linear)``; one output becomes a plain number."""
+        return cls(**_torch().from_module(module)._asdict())
+
+    @classmethod
+    def from_sklearn(cls, model: Any) -> Network:
+        """The network in a fitted ``sklearn.neural_network.MLPRegressor`` with one hidden layer.
+
+        Examples
+        --------
+        >>> from sklearn.neural_network import MLPRegressor
+        >>> X = np.linspace(-1.0, 1.0, 40).reshape(-1, 2)
+        >>> model = MLPRegressor(hidden_layer_sizes=(3,), solver="lbfgs", random_state=0).fit(X, abs(X[:, 0]))
+        >>> bool(np.allclose(Network.from_sklearn(model)(X), model.predict(X)))
+        True
+        """
+        return cls(**from_mlp(model)._asdict())
+
+    def _parameters(self) -> Parameters:
+        return Parameters(self.W, self.b, self.a, self.v, self.c, self.activation)
+
+
+def _torch() -> Any:
+    try:
+        return import_module("relumine.formats.torch_module")
+    except ImportError as error:
+        raise InvalidInput(f"this needs torch ({error}): pip install 'relumine[torch]'") from None
 
 
 def _real(name: str, value: ArrayLike) -> Array:
@@ -339,9 +348,3 @@ def _real(name: str, value: ArrayLike) -> Array:
     if not np.isfinite(array).all():
         raise InvalidInput(f"{name} holds NaN or infinite values")
     return array
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,0 +1,68 @@
+"""Model files: W, b, a, v, c and the name of σ, to disk and back. A format is one module with `write` and `read`.
+
+Nothing here executes what a file says: arrays, numbers and names come in, anything else is a
+:class:`~relumine.results.ModelFileError`. Sizes that a header declares are held against the size of the file before
+memory is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Final, Literal
+
+from relumine.formats import json_file, npz, onnx_file, tensors
+from relumine.formats.files import checked_size, write_atomically
+from relumine.formats.parameters import Parameters, check_shape
+from relumine.results import InvalidInput, ModelFileError
+
+__all__ = ["SUFFIXES", "Parameters", "read", "write"]
+
+_READ: Final[dict[str, Callable[[Path], Parameters]]] = {
+    ".safetensors": tensors.read,
+    ".onnx": onnx_file.read,
+    ".npz": npz.read,
+    ".json": json_file.read,
+}
+_WRITE: Final[dict[str, Callable[[Parameters], bytes]]] = {
+    ".safetensors": tensors.to_bytes,
+    ".onnx": onnx_file.to_bytes,
+    ".npz": npz.to_bytes,
+    ".json": json_file.to_bytes,
+}
+SUFFIXES: Final = tuple(_READ)
+_PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".npy", ".bin")
+
+
+def write(path: str | PathLike[str], p: Parameters, dtype: Literal["float64", "float32"] = "float64") -> None:
+    """Write a model file, atomically; the suffix says which format, ``dtype`` the precision of an ONNX graph."""
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in _WRITE:
+        raise InvalidInput(f"{target.name!r} says no format; end the name with one of {', '.join(SUFFIXES)}")
+    if dtype not in ("float64", "float32"):
+        raise InvalidInput(f"dtype is 'float64' or 'float32', got {dtype!r}")
+    if suffix == ".onnx":
+        data = onnx_file.to_bytes(p, dtype)
+    elif dtype == "float64":
+        data = _WRITE[suffix](p)
+    else:
+        raise InvalidInput(f"{suffix} files keep double precision; dtype='float32' is for .onnx")
+    write_atomically(target, data)
+
+
+def read(path: str | PathLike[str]) -> Parameters:
+    """Read a model file of any known format, by its suffix."""
+    target = Path(path)
+    suffix = target.suffix.lower()
+    checked_size(target)
+    if suffix not in _READ:
+        hint = ""
+        if suffix in _PICKLES:
+            hint = " Pickles can execute code and are never opened: load the model yourself and use Network.from_torch"
+            hint += " or Network.from_sklearn."
+        raise ModelFileError(f"{target} is not a model file: the name should end in {', '.join(SUFFIXES)}.{hint}")
+    found = _READ[suffix](target)
+    check_shape(str(target), "W", found.W.shape)
+    return found

@@ -1,0 +1,75 @@
+"""numpy's npz: a zip of arrays W, b, a and, where they are there, v, c, activation, format and version."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from relumine.formats.files import LARGEST, checked_size
+from relumine.formats.parameters import ARRAYS, FORMAT, VERSION, Parameters, check_origin
+from relumine.results import ModelFileError
+
+__all__ = ["read", "to_bytes"]
+
+_WORDS = ("format", "version", "activation")
+_EXPANSION, _SMALL = 16, 1 << 20  # weights hardly compress: a file that claims more than this is a bomb
+
+
+def to_bytes(p: Parameters) -> bytes:
+    """The file's content; ``np.load(path, allow_pickle=False)`` reads it anywhere."""
+    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "activation": p.sigma, **p.arrays()}
+    buffer = io.BytesIO()
+    np.savez(buffer, **content)
+    return buffer.getvalue()
+
+
+def read(path: Path) -> Parameters:
+    """Read the arrays one by one, each only after its header has been held against its size."""
+    size = checked_size(path)
+    budget = min(_EXPANSION * size + _SMALL, LARGEST)
+    found: dict[str, NDArray[Any]] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            for name in (*ARRAYS, *_WORDS):
+                if name in members:
+                    budget -= members[name].file_size
+                    if budget < 0:
+                        raise ModelFileError(f"{path} is damaged: it expands to more than {_EXPANSION} times its size")
+                    found[name] = _array(archive.read(members[name]), name in _WORDS)
+    except ModelFileError as error:
+        raise ModelFileError(str(error) if str(path) in str(error) else f"{path} is damaged: {error}") from None
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
+        raise ModelFileError(f"{path} is not a readable npz file (truncated or foreign): {error}") from error
+    if "format" in found:
+        check_origin(str(path), "npz", str(found["format"]), str(found.get("version", "?")))
+    missing = {"W", "b", "a"} - set(found)
+    if missing:
+        raise ModelFileError(f"{path} holds no network: missing {', '.join(sorted(missing))}")
+    sigma = str(found.get("activation", "relu"))
+    return Parameters(found["W"], found["b"], found["a"], found.get("v"), found.get("c"), sigma)
+
+
+def _array(data: bytes, word: bool) -> NDArray[Any]:
+    """One member, an npy file: no objects, and as many bytes as its header declares."""
+    file = io.BytesIO(data)
+    version = npy.read_magic(file)
+    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    try:
+        shape, _, dtype = header(file)
+    except Exception:  # numpy evaluates the header as a literal, and each kind of nonsense raises its own error
+        raise ModelFileError("an array has an unreadable header") from None
+    if any(k < 0 for k in shape) or prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ModelFileError(f"an array of shape {shape} is declared, and other than that many bytes are there")
+    if (dtype.kind, word) not in (("f", False), ("U", True)) or dtype.itemsize > 1024 or (word and shape):
+        raise ModelFileError(f"dtype {dtype}, where {'a word' if word else 'float64'} belongs")
+    file.seek(0)
+    return np.asarray(npy.read_array(file, allow_pickle=False))

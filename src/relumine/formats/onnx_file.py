@@ -1,0 +1,151 @@
+"""ONNX: the network as a graph that any runtime can run, in double precision; and graphs of other tools read back.
+
+z = Gemm(x, W, b);  h = σ(z);  y = Gemm(h, a, c) [+ x v];  [Squeeze for a single output]
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine import activations
+from relumine.activations import LeakyReLU, Polynomial
+from relumine.formats.files import read_bytes
+from relumine.formats.onnx_graph import foreign
+from relumine.formats.onnx_wire import bounded
+from relumine.formats.parameters import ARRAYS, FORMAT, VERSION, Parameters, check_origin, check_shape
+from relumine.results import InvalidInput, ModelFileError
+
+__all__ = ["read", "to_bytes"]
+
+_OPSET, _IR = 17, 8  # old enough for every runtime of the last years
+
+
+def _onnx() -> Any:
+    try:
+        return import_module("onnx")
+    except ImportError:
+        raise InvalidInput("ONNX files need the onnx package: pip install 'relumine[onnx]'") from None
+
+
+def to_bytes(p: Parameters, dtype: Literal["float64", "float32"] = "float64") -> bytes:
+    """The file's content. Input ``X`` (N, d), output ``Y`` (N,) or (N, q)."""
+    onnx = _onnx()
+    h, kind = onnx.helper, np.dtype(dtype)
+    element = h.np_dtype_to_tensor_dtype(kind)
+    arrays: dict[str, NDArray[Any]] = dict(p.arrays())
+    if any(np.abs(array).max(initial=0.0) > np.finfo(kind).max for array in arrays.values()):
+        raise InvalidInput("some parameters are beyond the range of float32; export with dtype='float64'")
+    arrays = {name: array.astype(kind) for name, array in arrays.items()}
+    outputs = [] if p.a.ndim == 1 else [p.a.shape[0]]
+    constants = {name: arrays[name] for name in "Wb"}
+    constants |= {"a": np.atleast_2d(arrays["a"]), "c": np.atleast_1d(arrays["c"])}
+    nodes = [h.make_node("Gemm", ["X", "W", "b"], ["z"], transB=1)]
+    nodes += _sigma(h, p, kind, constants)
+    nodes.append(h.make_node("Gemm", ["h", "a", "c"], ["units"], transB=1))
+    result = "units"
+    if arrays["v"].any():
+        constants["v"] = np.atleast_2d(arrays["v"])
+        nodes.append(h.make_node("Gemm", ["X", "v", "units"], ["sum"], transB=1))
+        result = "sum"
+    if outputs:
+        nodes.append(h.make_node("Identity", [result], ["Y"]))
+    else:
+        constants["axis"] = np.array([1])
+        nodes.append(h.make_node("Squeeze", [result, "axis"], ["Y"]))
+    graph = h.make_graph(
+        nodes,
+        "relumine",
+        [h.make_tensor_value_info("X", element, ["N", p.W.shape[1]])],
+        [h.make_tensor_value_info("Y", element, ["N", *outputs])],
+        [onnx.numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
+    )
+    model = h.make_model(graph, producer_name="relumine", opset_imports=[h.make_opsetid("", _OPSET)])
+    model.ir_version = _IR
+    h.set_model_props(model, {"format": FORMAT, "version": VERSION, "activation": p.sigma})
+    onnx.checker.check_model(model, full_check=True)
+    return bytes(model.SerializeToString())
+
+
+def _sigma(h: Any, p: Parameters, kind: np.dtype[Any], constants: dict[str, NDArray[Any]]) -> list[Any]:
+    """Nodes that lead from z to h, in operators every runtime has in double precision."""
+    sigma = activations.get(p.activation)
+    simple = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "linear": "Identity"}
+    if sigma.name in simple:
+        return [h.make_node(simple[sigma.name], ["z"], ["h"])]
+    if sigma.name == "squared_relu":
+        return [h.make_node("Relu", ["z"], ["r"]), h.make_node("Mul", ["r", "r"], ["h"])]
+    if sigma.name == "erf" and kind == np.float32:
+        return [h.make_node("Erf", ["z"], ["h"])]
+    if sigma.name == "erf":
+        raise InvalidInput("onnxruntime has no erf in double precision; export with dtype='float32'")
+    if isinstance(sigma, LeakyReLU):  # LeakyRelu keeps its slope in single precision: relu(z) − slope·relu(−z) instead
+        constants["slope"] = np.array(sigma.slope, dtype=kind)
+        steps = (("Relu", ["z"], "r"), ("Neg", ["z"], "n"), ("Relu", ["n"], "s"), ("Mul", ["s", "slope"], "t"))
+        return [*(h.make_node(op, ins, [out]) for op, ins, out in steps), h.make_node("Sub", ["r", "t"], ["h"])]
+    if isinstance(sigma, Polynomial):  # Horner's rule
+        *lower, top = sigma.coefficients
+        constants |= {f"p{k}": np.array(value, dtype=kind) for k, value in enumerate((*lower, top))}
+        nodes, value = [], f"p{len(lower)}"
+        for k in range(len(lower) - 1, -1, -1):
+            nodes.append(h.make_node("Mul", [value, "z"], [f"m{k}"]))
+            nodes.append(h.make_node("Add", [f"m{k}", f"p{k}"], [value := f"h{k}" if k else "h"]))
+        return nodes
+    raise InvalidInput(f"the activation {sigma.name} cannot be written in ONNX operators; use .safetensors")
+
+
+def read(path: Path) -> Parameters:
+    """The network in a graph: our own exactly, those of other tools where they are one hidden layer and no more."""
+    data = read_bytes(path)
+    bounded(path, data)
+    onnx = _onnx()
+    try:
+        model = onnx.load_model_from_string(data)
+    except Exception as error:  # the parser's own kinds of error; nothing of the file has been used yet
+        raise ModelFileError(f"{path} is not a readable ONNX file (truncated or foreign): {error}") from None
+    constants = {tensor.name: constant(path, tensor) for tensor in model.graph.initializer}
+    meta = {entry.key: entry.value for entry in model.metadata_props}
+    if meta.get("format") != FORMAT:
+        return foreign(path, model.graph, constants, lambda tensor: constant(path, tensor))
+    check_origin(str(path), "ONNX", meta["format"], meta.get("version"))
+    missing = {"W", "b", "a", "c"} - set(constants)
+    if missing:
+        raise ModelFileError(f"{path} is damaged: missing {', '.join(sorted(missing))}")
+    arrays: dict[str, Any] = {name: constants.get(name) for name in ARRAYS}
+    if any(node.op_type == "Squeeze" for node in model.graph.node):
+        for name in "avc":
+            array = arrays[name]
+            if array is not None and (not array.ndim or array.shape[0] != 1):
+                raise ModelFileError(f"{path} is damaged: one output is declared, and {name} is of several")
+            arrays[name] = None if array is None else array[0]
+    return Parameters(**arrays, activation=meta.get("activation", "relu"))
+
+
+def constant(path: Path, tensor: Any) -> NDArray[Any]:
+    """A tensor of the file as an array, its declared shape held against the numbers there are."""
+    onnx = _onnx()
+    try:
+        kind = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except Exception:
+        raise ModelFileError(f"{path}: the tensor {tensor.name!r} has an unknown type") from None
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        raise ModelFileError(f"{path} keeps {tensor.name!r} in another file; save the model as one file")
+    field = {"float64": tensor.double_data, "float32": tensor.float_data, "int64": tensor.int64_data}.get(kind.name)
+    if field is None:
+        raise ModelFileError(f"{path}: the tensor {tensor.name!r} has type {kind}, where float64 or float32 belongs")
+    values = np.frombuffer(tensor.raw_data, kind) if _whole(tensor.raw_data, kind) else np.array(field, kind)
+    shape = tuple(tensor.dims)
+    if any(k < 0 for k in shape) or values.size != np.prod(shape, dtype=object):
+        raise ModelFileError(
+            f"{path} is damaged: {tensor.name!r} is declared with shape {shape} and has {values.size} numbers"
+        )
+    check_shape(str(path), repr(tensor.name), shape)
+    return values.reshape(shape)
+
+
+def _whole(raw: bytes, kind: np.dtype[Any]) -> bool:
+    return bool(raw) and len(raw) % kind.itemsize == 0

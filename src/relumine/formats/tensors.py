@@ -1,0 +1,56 @@
+"""safetensors, the native format: float64 tensors W, b, a, v, c; what they are and a checksum in the metadata."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from relumine.formats.files import checked_size
+from relumine.formats.parameters import ARRAYS, FORMAT, VERSION, Parameters, check_origin, digest
+from relumine.results import ModelFileError
+
+__all__ = ["read", "to_bytes"]
+
+_HEADER = 1 << 16  # ours has some 500 bytes
+
+
+def to_bytes(p: Parameters) -> bytes:
+    """The file's content."""
+    from safetensors.numpy import save
+
+    arrays = p.arrays()
+    meta = {"format": FORMAT, "version": VERSION, "activation": p.sigma, "sha256": digest(arrays, p.sigma)}
+    return bytes(save(arrays, metadata=meta))
+
+
+def read(path: Path) -> Parameters:
+    """Read W, b, a, v, c; the library checks every declared shape against the bytes there are."""
+    from safetensors import SafetensorError, safe_open
+
+    size = checked_size(path)
+    try:
+        with path.open("rb") as file:
+            declared = int.from_bytes(file.read(8), "little")
+        if size < 8 or declared > size - 8:
+            raise SafetensorError("it ends before its header does")
+        if declared > _HEADER:
+            raise ModelFileError(f"{path} is a safetensors file, but not a relumine network: its header is too long")
+        with safe_open(str(path), framework="numpy") as file:
+            meta = file.metadata() or {}
+            check_origin(str(path), "safetensors", meta.get("format"), meta.get("version"))
+            missing = set(ARRAYS) - set(file.keys())
+            if missing:
+                raise ModelFileError(f"{path} is damaged: missing {', '.join(sorted(missing))}")
+            wrong = [k for k in ARRAYS if file.get_slice(k).get_dtype() != "F64"]
+            if wrong:
+                raise ModelFileError(f"{path} is damaged: {', '.join(wrong)} not float64")
+            arrays = {k: np.asarray(file.get_tensor(k)) for k in ARRAYS}
+    except ModelFileError:
+        raise
+    except (SafetensorError, OSError, ValueError, OverflowError) as error:
+        raise ModelFileError(f"{path} is not a readable safetensors file (truncated or foreign): {error}") from error
+    sigma = meta.get("activation", "relu")
+    if "sha256" in meta and meta["sha256"] != digest(arrays, sigma):
+        raise ModelFileError(f"{path} is damaged: its numbers do not match its checksum")
+    return Parameters(**arrays, activation=sigma)

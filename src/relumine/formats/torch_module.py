@@ -1,0 +1,118 @@
+"""torch modules and back; imported only where torch is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from relumine import activations
+from relumine.activations import LeakyReLU
+from relumine.formats.parameters import Array, Parameters
+from relumine.results import InvalidInput
+
+__all__ = ["Sigma", "WithSkip", "from_module", "to_module"]
+
+
+class Sigma(nn.Module):  # type: ignore[misc,unused-ignore]
+    """An activation torch has no module for: squared ReLU, erf, polynomials."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def forward(self, z: Any) -> Any:
+        """σ(z), differentiable."""
+        sigma = activations.get(self.name)
+        if self.name == "squared_relu":
+            return torch.relu(z) ** 2
+        if self.name == "erf":
+            return torch.erf(z)
+        value = torch.zeros_like(z)
+        for coefficient in reversed(sigma.coefficients):  # type: ignore[attr-defined]
+            value = value * z + coefficient
+        return value
+
+
+class WithSkip(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Linear–σ–Linear plus a linear map of the input: the affine part of a network."""
+
+    def __init__(self, units: Any, skip: Any) -> None:
+        super().__init__()
+        self.units, self.skip = units, skip
+
+    def forward(self, x: Any) -> Any:
+        """Σ a_i σ(w_i·x + b_i) + v·x + c, (n, q)."""
+        return self.units(x) + self.skip(x)
+
+
+def to_module(p: Parameters) -> Any:
+    """``nn.Sequential(Linear, σ, Linear)`` in double precision, with a skip connection where v is not zero."""
+    arrays = {name: torch.from_numpy(array) for name, array in p.arrays().items()}
+    hidden = _linear(arrays["W"], arrays["b"])
+    out = _linear(torch.atleast_2d(arrays["a"]), torch.atleast_1d(arrays["c"]))
+    units = nn.Sequential(hidden, _sigma(p), out)
+    if not bool(arrays["v"].any()):
+        return units
+    return WithSkip(units, _linear(torch.atleast_2d(arrays["v"]), None))
+
+
+def _linear(weight: Any, bias: Any) -> Any:
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=torch.float64)
+    layer.weight.data = weight
+    if bias is not None:
+        layer.bias.data = bias
+    return layer
+
+
+def _sigma(p: Parameters) -> Any:
+    sigma = activations.get(p.activation)
+    known = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "linear": nn.Identity}
+    if sigma.name in known:
+        return known[sigma.name]()
+    if isinstance(sigma, LeakyReLU):
+        return nn.LeakyReLU(sigma.slope)
+    if sigma.name in ("squared_relu", "erf") or hasattr(sigma, "coefficients"):
+        return Sigma(sigma.name)
+    raise InvalidInput(f"the activation {sigma.name} has no torch module")
+
+
+def from_module(module: Any) -> Parameters:
+    """Parameters of Linear–σ–Linear (Dropout is left out, as in evaluation), or of what :func:`to_module` made."""
+    skip = None
+    if isinstance(module, WithSkip):
+        module, skip = module.units, _array(module.skip.weight)
+    if not isinstance(module, nn.Sequential):
+        raise InvalidInput(f"from_torch reads nn.Sequential(Linear, activation, Linear), got {type(module).__name__}")
+    layers = [layer for layer in module if not isinstance(layer, nn.Dropout)]
+    linear = [isinstance(layer, nn.Linear) for layer in layers]
+    if linear != [True, False, True]:
+        names = ", ".join(type(layer).__name__ for layer in layers)
+        raise InvalidInput(f"from_torch reads Linear, activation, Linear; got {names or 'nothing'}")
+    first, sigma, last = layers
+    W, a = _array(first.weight), _array(last.weight)
+    b = np.zeros(len(W)) if first.bias is None else _array(first.bias)
+    c = np.zeros(len(a)) if last.bias is None else _array(last.bias)
+    if len(a) == 1:
+        return Parameters(W, b, a[0], None if skip is None else skip[0], c[0], _name(sigma))
+    return Parameters(W, b, a, skip, c, _name(sigma))
+
+
+def _name(layer: Any) -> str:
+    """σ of a torch module."""
+    known = {nn.ReLU: "relu", nn.Sigmoid: "sigmoid", nn.Tanh: "tanh", nn.Identity: "linear"}
+    if type(layer) in known:
+        return known[type(layer)]
+    if isinstance(layer, nn.LeakyReLU):
+        return f"leaky_relu({float(layer.negative_slope)!r})"
+    if isinstance(layer, Sigma):
+        return layer.name
+    raise InvalidInput(
+        f"the activation {type(layer).__name__} is not known here; known: {', '.join(activations.names())}"
+    )
+
+
+def _array(parameter: Any) -> Array:
+    return np.asarray(parameter.detach().cpu().to(torch.float64).numpy(), dtype=np.float64)
