@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import factorial
+from os import PathLike
 from typing import Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from relumine.results import InvalidInput
+from relumine.data.moment_files import check_parts, load_sums, save_sums
+from relumine.results import InvalidInput, ModelFileError
 from relumine.tensors.hermite import (
     feature_count,
     feature_slices,
@@ -35,7 +37,8 @@ Estimator = Literal["plain", "debiased", "regressed"]
 
 __all__ = ["Estimator", "MomentEstimate", "MomentSums", "estimate_tensors", "features_needed"]
 
-_CHUNK_NUMBERS = 1 << 21  # features held at once (16 MB)
+_CHUNK_NUMBERS = 1 << 20  # features held at once (8 MB)
+_ERROR_NUMBERS = 1 << 22  # features looked at for the errors
 _MEMORY = 2 << 30  # bytes that the sums may take
 
 
@@ -129,10 +132,31 @@ class MomentSums:
         key = (self.d, self.order, self.estimator)
         if key != (other.d, other.order, other.estimator) or not _same(self.baseline, other.baseline):
             raise InvalidInput("moment sums merge only if d, order, estimator and baseline are the same")
-        both = MomentSums(self.d, self.order, self.estimator, self.baseline)
-        for name in ("n", "squares", "second", "cross", "matrix"):
-            setattr(both, name, getattr(self, name) + getattr(other, name))
-        return both
+        return self.with_parts(tuple(a + b for a, b in zip(self.parts(), other.parts())))
+
+    def parts(self) -> tuple[Array, ...]:
+        """The sums as arrays: n, Σr², Σr²‖He_k‖², Σrh and the matrix; what adds up and what a file holds."""
+        return np.array(float(self.n)), np.array(self.squares), self.second, self.cross, self.matrix
+
+    def with_parts(self, parts: tuple[Array, ...]) -> MomentSums:
+        """Sums of the same kind with these :meth:`parts`."""
+        sums = MomentSums(self.d, self.order, self.estimator, self.baseline)
+        n, squares, sums.second, sums.cross, sums.matrix = parts
+        sums.n, sums.squares = int(n), float(squares)
+        return sums
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a safetensors file, atomically; :meth:`load` and ``+`` take up the sums on another day or machine."""
+        save_sums(path, self)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> MomentSums:
+        """Read a file written by :meth:`save`. Executes nothing; a damaged or foreign file is a clear error."""
+        settings, parts, baseline = load_sums(path)
+        try:
+            return cls(*settings, baseline).with_parts(check_parts(cls(*settings, baseline), parts))
+        except ValueError as error:
+            raise ModelFileError(f"{path} does not hold valid moment sums: {error}") from error
 
     def coefficients(self) -> Array:
         """Least-squares coefficients of y in the orthonormal Hermite basis of degree ≤ K (regressed only)."""
@@ -231,8 +255,13 @@ def estimate_tensors(X: Array, y: Array, order: int, estimator: Estimator = "reg
     estimate = sums.estimate()
     if estimator != "regressed":
         return estimate
-    rows = slice(0, max(256, 2 * _CHUNK_NUMBERS // sums.cross.size))
+    rows = slice(0, rows_for_errors(sums))
     return replace(estimate, errors=sums.robust_errors(X[rows], y[rows]))
+
+
+def rows_for_errors(sums: MomentSums) -> int:
+    """How many rows :meth:`MomentSums.robust_errors` needs to look at."""
+    return max(256, _ERROR_NUMBERS // sums.cross.size)
 
 
 def _same(a: Array | None, b: Array | None) -> bool:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from relumine.data.sources.chunks import Chunk, Source
 from relumine.network import Network
 from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
 
-__all__ = ["Whitening", "whitening"]
+__all__ = ["Summary", "Whitening", "summary_of", "whitening", "whitening_of"]
+
+_OFF = 1e3  # standard deviations between pivot and mean beyond which squares have lost six digits
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,78 @@ class Whitening:
         return net.replace(W=net.W @ self.L, b=net.b + net.W @ self.mean, v=net.v @ self.L, c=net.c + net.v @ self.mean)
 
 
+@dataclass(frozen=True)
+class Summary:
+    """First and second moments of all rows: ``n`` of them, of weight ``total``; covariances divide by the weight.
+
+    ``mean`` (d,), ``covariance`` (d, d) of the inputs, ``y_mean`` (q,), ``y_covariance`` (q, q) of the outputs,
+    ``cross`` (d, q) between them.
+    """
+
+    n: int
+    total: float
+    mean: Array
+    covariance: Array
+    y_mean: Array
+    y_covariance: Array
+    cross: Array
+
+
+def whitening_of(source: Source) -> tuple[Whitening, Summary]:
+    """Mean and covariance of a source in one pass, as a whitening; errors as in :func:`whitening`, with names.
+
+    Examples
+    --------
+    >>> from relumine.data.sources import open_source
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 2)) * [1.0, 10.0] + 1e6
+    >>> white, summary = whitening_of(open_source(X, X[:, 0], chunk=70))
+    >>> np.allclose(white.L, whitening(X).L, rtol=1e-10), summary.n
+    (True, 500)
+    """
+    summary = summary_of(source)
+    return _standard(summary.n, summary.mean, summary.covariance, source.names), summary
+
+
+def summary_of(source: Source) -> Summary:
+    """Shifted sums over one pass: the pivot, a mean of the first rows, keeps large means from cancelling.
+
+    Where the first rows turn out to lie far from the others, a second pass takes the mean as the pivot.
+    """
+    head = source.head()
+    pivot = np.concatenate([head.X.mean(axis=0, dtype=np.float64), head.Y.mean(axis=0)])
+    for attempt in range(2):
+        n, total, first, second = source.reduce(partial(_shifted, pivot=pivot))
+        shift = first / total
+        covariance = second / total - np.outer(shift, shift)
+        off = np.abs(shift) > _OFF * np.sqrt(np.maximum(np.diag(covariance), 0.0)) + 1e-9 * np.abs(pivot)
+        if not off.any() or attempt or source.passes is not None:
+            break
+        pivot = pivot + shift
+    mean, x, y = pivot + shift, slice(0, source.d), slice(source.d, None)
+    return Summary(
+        int(n),
+        float(total),
+        mean[x],
+        covariance[x, x],
+        mean[y],
+        covariance[y, y],
+        np.ascontiguousarray(covariance[x, y]),
+    )
+
+
+def _shifted(chunk: Chunk, pivot: Array) -> tuple[Array, ...]:
+    """Number and weight of the rows, Σ ω(z − p), Σ ω(z − p)(z − p)ᵀ with z = (x, y)."""
+    d = chunk.X.shape[1]
+    Z = np.empty((len(chunk.Y), pivot.size))
+    np.subtract(chunk.X, pivot[:d], out=Z[:, :d])
+    np.subtract(chunk.Y, pivot[d:], out=Z[:, d:])
+    n = np.array(float(len(Z)))
+    if chunk.weight is None:
+        return n, n.copy(), Z.sum(axis=0), Z.T @ Z
+    return n, chunk.weight.sum(), chunk.weight @ Z, (Z * chunk.weight[:, None]).T @ Z
+
+
 def whitening(X: Array, weight: Array | None = None, rows: NDArray[np.intp] | None = None) -> Whitening:
     """Estimate mean and covariance of X; an error names inputs that are constant or dependent.
 
@@ -57,10 +133,6 @@ def whitening(X: Array, weight: Array | None = None, rows: NDArray[np.intp] | No
     (True, True)
     """
     n, d = len(X) if rows is None else len(rows), X.shape[1]
-    if n <= d:
-        raise InvalidInput(
-            f"{n} samples cannot span {d} inputs; at least {d + 1} are needed (about 5·width·(d+1) to recover)"
-        )
     total = float(n if weight is None else weight.sum())
     mean, gram = np.zeros(d), np.zeros((d, d))
     for s in _chunks(n, d):
@@ -69,20 +141,37 @@ def whitening(X: Array, weight: Array | None = None, rows: NDArray[np.intp] | No
     for s in _chunks(n, d):
         centred = (X[s] if rows is None else X[rows[s]]) - mean
         gram += (centred if weight is None else centred * weight[s, None]).T @ centred / total
-    scale = np.sqrt(np.diag(gram))
+    return _standard(n, mean, gram)
+
+
+def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = None) -> Whitening:
+    """The whitening of a mean and a covariance, if the covariance is one of d independent inputs."""
+    d = len(mean)
+    if n <= d:
+        raise InvalidInput(
+            f"{n} samples cannot span {d} inputs; at least {d + 1} are needed (about 5·width·(d+1) to recover)"
+        )
+    scale = np.sqrt(np.maximum(np.diag(gram), 0.0))
     constant = np.flatnonzero(scale <= 1e-14 * (np.abs(mean) + np.finfo(float).tiny))
     if constant.size:
         raise InvalidInput(
-            f"input column {constant[0]} is constant ({constant.size} such): it carries no information; drop it"
+            f"input column {_called(constant[0], names)} is constant ({constant.size} such): it carries no "
+            "information; drop it"
         )
     correlation = gram / np.outer(scale, scale)
-    smallest = np.linalg.eigvalsh(correlation)[0]
-    if smallest < 1e-12 * d:
+    values, vectors = np.linalg.eigh(correlation)
+    if values[0] < 1e-12 * d:
+        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1 * np.abs(vectors[:, 0]).max())[:8]
         raise InvalidInput(
-            "the input columns are linearly dependent (or nearly: smallest eigenvalue of their correlation "
-            f"{smallest:.1e}); drop redundant columns or project on fewer"
+            f"the input columns are linearly dependent (or nearly: smallest eigenvalue of their correlation "
+            f"{values[0]:.1e}), among them {', '.join(_called(j, names) for j in involved)}; drop redundant columns or "
+            "project on fewer"
         )
     return Whitening(mean, scale[:, None] * np.linalg.cholesky(correlation))
+
+
+def _called(j: int, names: tuple[str, ...] | None) -> str:
+    return str(j) if names is None else repr(names[j])
 
 
 def _chunks(n: int, d: int) -> list[slice]:
