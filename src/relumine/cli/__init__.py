@@ -9,18 +9,25 @@ import typer
 import relumine as rl
 from relumine.cli.decode import decode
 from relumine.cli.demo import demo
+from relumine.cli.export import export
+from relumine.cli.guard import Guard
+from relumine.cli.paper import paper
+from relumine.cli.predict import predict
+from relumine.cli.recover import recover
+from relumine.cli.report import report
 
 __all__ = ["app"]
 
 app = typer.Typer(
     name="relumine",
+    cls=Guard,
     help="Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(decode)
+for command in (demo, recover, report, predict, export, decode, paper):
+    app.command()(command)
 
 
 def _version(show: bool) -> None:
@@ -34,5 +41,6 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
 ) -> None:
     """Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs."""

@@ -1,3 +1,14 @@
-"""Exit codes: 0 done, 1 not recovered, 2 bad input."""
+"""Exit codes, the same for every command.
 
-FAILED, BAD_INPUT = 1, 2
+===  =====================================================================================
+  0  done: the network was recovered, the file was written
+  1  not recovered: the answer is "no", and the message says why
+  2  bad input: an option, a file or its content cannot be used; nothing was computed
+  3  stopped early (time limit or Ctrl-C): the best network so far was written
+  4  an optional package is missing; the message names it
+ 70  a fault of relumine itself; --debug shows where
+130  aborted by a second Ctrl-C (or one before there was anything to save)
+===  =====================================================================================
+"""
+
+FAILED, BAD_INPUT, STOPPED, MISSING_PACKAGE, FAULT, ABORTED = 1, 2, 3, 4, 70, 130

@@ -24,6 +24,10 @@ def label(value: float) -> str:
     return text.replace("-", "−")
 
 
+def _power(exponent: float) -> str:
+    return "1" if exponent == 0 else _scientific(10.0**exponent)
+
+
 def _scientific(value: float) -> str:
     mantissa, power = f"{value:.2g}".split("e") if "e" in f"{value:.2g}" else f"{value:.1e}".split("e")
     raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
@@ -62,25 +66,28 @@ class Axes:
     bottom: int = 46
     top: int = 14
     right: int = 14
+    xmost: float | None = None  # right end, if not the last tick
 
     def x(self, value: float) -> float:
         """Pixel of a data x."""
-        low, high = self.xticks[0], self.xticks[-1]
+        low, high = self.xticks[0], self.xticks[-1] if self.xmost is None else self.xmost
         return self.left + (value - low) / max(high - low, 1e-300) * (self.width - self.left - self.right)
 
     def y(self, value: float) -> float:
         """Pixel of a data y."""
         low, high = self.yticks[0], self.yticks[-1]
-        return self.height - self.bottom - (value - low) / max(high - low, 1e-300) * (
-            self.height - self.bottom - self.top
+        return (
+            self.height - self.bottom - (value - low) / max(high - low, 1e-300) * (self.height - self.bottom - self.top)
         )
 
     def frame(self) -> Markup:
         """Grid lines, tick labels and the names of the axes."""
         right, low = self.width - self.right, self.height - self.bottom
-        name: Callable[[float], str] = (lambda t: label(10.0**t)) if self.powers else label
+        name: Callable[[float], str] = _power if self.powers else label
         parts = [
-            Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/><text class="tick" x="{}" y="{}">{}</text>').format(
+            Markup(
+                '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/><text class="tick" x="{}" y="{}">{}</text>'
+            ).format(
                 self.left, right, number(self.y(t)), number(self.y(t)), self.left - 7, number(self.y(t) + 3.5), name(t)
             )
             for t in self.yticks
@@ -102,8 +109,9 @@ class Axes:
         return Markup("").join(parts)
 
 
-def svg(width: float, height: float, title: str, body: Markup, extra: str = "") -> Markup:
-    """An SVG element that scales with the page and tells a screen reader what it shows."""
-    return Markup('<svg class="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        f"plot {extra}".strip(), number(width), number(height), escape(title), body
+def svg(width: float, height: float, title: str, body: Markup, extra: str = "", natural: bool = False) -> Markup:
+    """An SVG element that scales with the page (``natural``: up to its own size); its label is for screen readers."""
+    style = Markup(' style="max-width:{}px"').format(number(width)) if natural else ""
+    return Markup('<svg class="{}" viewBox="0 0 {} {}"{} role="img" aria-label="{}">{}</svg>').format(
+        f"plot {extra}".strip(), number(width), number(height), style, escape(title), body
     )

@@ -21,6 +21,8 @@ __all__ = ["heat_map", "histogram", "images", "loss_curve", "predicted_against_t
 
 _CELLS = 1600  # entries up to which each is a rectangle that tells its value
 _POINTS = 800
+_CELL = '<rect class="{}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{}"><title>{}, {}: {}</title></rect>'
+_BAR = '<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{} rows between {} and {}</title></rect>'
 
 
 def heat_map(W: Array, rows: Sequence[str], columns: Sequence[str]) -> Markup:
@@ -54,9 +56,7 @@ def heat_map(W: Array, rows: Sequence[str], columns: Sequence[str]) -> Markup:
     if W.size <= _CELLS:
         opacity, gap = strength(W, largest), 1.0 if min(cell, tall) > 6 else 0.0
         body += [
-            Markup(
-                '<rect class="{}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{}"><title>{}, {}: {}</title></rect>'
-            ).format(
+            Markup(_CELL).format(
                 "pos" if W[i, j] >= 0.0 else "neg",
                 number(left + j * cell),
                 number(top + i * tall),
@@ -81,15 +81,13 @@ def heat_map(W: Array, rows: Sequence[str], columns: Sequence[str]) -> Markup:
             left - 1, number(top - 1), number(d * cell + 1), number(m * tall + 1)
         )
     )
-    return svg(width, height, title, Markup("").join(body), "wide" if width > 560 else "natural")
+    return svg(width, height, title, Markup("").join(body), "wide" if width > 560 else "", natural=True)
 
 
 def images(W: Array, rows: Sequence[str], shape: tuple[int, int]) -> list[dict[str, str]]:
     """Each unit as a small image, all on one scale: [{"src", "name"}]."""
     largest = float(np.abs(W).max(initial=0.0))
-    return [
-        {"src": data_uri(row.reshape(shape), largest), "name": name} for row, name in zip(W, rows, strict=True)
-    ]
+    return [{"src": data_uri(row.reshape(shape), largest), "name": name} for row, name in zip(W, rows, strict=True)]
 
 
 def units_plot(b: Array, a: Array, names: Sequence[str], se_b: Array | None, se_a: Array | None, aname: str) -> Markup:
@@ -105,7 +103,11 @@ def units_plot(b: Array, a: Array, names: Sequence[str], se_b: Array | None, se_
         for se, across in ((se_b, True), (se_a, False)):
             if se is not None and np.isfinite(se[i]):
                 reach = 2.0 * se[i]
-                ends = (axes.x(b[i] - reach), axes.x(b[i] + reach)) if across else (axes.y(a[i] - reach), axes.y(a[i] + reach))
+                ends = (
+                    (axes.x(b[i] - reach), axes.x(b[i] + reach))
+                    if across
+                    else (axes.y(a[i] - reach), axes.y(a[i] + reach))
+                )
                 x1, x2, y1, y2 = (*ends, y, y) if across else (x, x, *ends)
                 body.append(_line("whisker", x1, x2, y1, y2))
         body.append(
@@ -121,28 +123,47 @@ def loss_curve(trace: Sequence[tuple[str, Sequence[float]]]) -> Markup:
     stages = [(name, [log10(max(v, 1e-32)) for v in losses]) for name, losses in trace if len(losses)]
     total = sum(len(losses) for _, losses in stages)
     values = [v for _, losses in stages for v in losses]
+    last, low_power = float(max(total, 2)), min(values)
     axes = Axes(
-        linear_ticks(0, max(total, 2)), log_ticks(min(values), max(max(values), min(values) + 1.0)),
-        "iteration", "relative loss", width=760, height=300, powers=True, top=34,
-    )  # fmt: skip
+        [t for t in linear_ticks(0, last) if t <= last],
+        log_ticks(low_power, max(max(values), low_power + 1.0)),
+        "iteration",
+        "relative loss",
+        width=760,
+        height=300,
+        powers=True,
+        top=34,
+        xmost=last,
+    )
     starts = np.cumsum([0, *(len(losses) for _, losses in stages)])
     low = axes.height - axes.bottom
-    bands, last = [], -1e9
+    bands, named = [], -1e9
     for k, ((name, losses), (begin, end)) in enumerate(zip(stages, pairwise(starts), strict=True)):
         x1, x2 = axes.x(float(begin)), axes.x(float(end))
         bands.append(
-            Markup('<rect class="band{}" x="{}" y="{}" width="{}" height="{}"><title>{}: {} steps to {}</title></rect>').format(
-                k % 2, number(x1), axes.top, number(x2 - x1), low - axes.top, name, len(losses), label(10.0 ** losses[-1])
+            Markup(
+                '<rect class="band{}" x="{}" y="{}" width="{}" height="{}"><title>{}: {} steps to {}</title></rect>'
+            ).format(
+                k % 2,
+                number(x1),
+                axes.top,
+                number(x2 - x1),
+                low - axes.top,
+                name,
+                len(losses),
+                label(10.0 ** losses[-1]),
             )
         )
-        if x1 - last > 8.0 and x2 - x1 > 5.6 * len(name) * 0.5:
+        if x1 > named and x2 - x1 > 5.6 * len(name) * 0.5:
             bands.append(Markup('<text class="stage" x="{}" y="{}">{}</text>').format(number(x1 + 3), 27, name))
-            last = x1 + 6.2 * len(name)
-    points = " ".join(
-        f"{number(axes.x(k + 0.5))},{number(axes.y(v))}" for k, v in _thin(list(enumerate(values)), 3000)
-    )
-    curve = Markup('<polyline class="curve" points="{}"/>').format(points)
-    body = Markup("").join([*bands, axes.frame(), curve])
+            named = x1 + 6.2 * len(name)
+    most = max(3000 // len(stages), 2)
+    curves = []
+    for (_, losses), begin in zip(stages, starts, strict=False):
+        steps = _thin(list(enumerate(losses, start=int(begin))), most)
+        points = " ".join(f"{number(axes.x(k + 0.5))},{number(axes.y(v))}" for k, v in steps)
+        curves.append(Markup('<polyline class="curve" points="{}"/>').format(points))
+    body = Markup("").join([*bands, axes.frame(), *curves])
     title = f"Relative loss over {total} iterations in {len(stages)} stages, ending at {10.0 ** values[-1]:.1e}"
     return svg(axes.width, axes.height, title, body, "wide")
 
@@ -173,16 +194,15 @@ def histogram(residual: Array, noise: float = 0.0) -> Markup:
     for count, (x1, x2) in zip(counts, pairwise(edges), strict=True):
         if count:
             top = axes.y(count)
-            body.append(
-                Markup('<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{} rows between {} and {}</title></rect>').format(
-                    number(axes.x(x1)), number(top), number(axes.x(x2) - axes.x(x1) - 0.8), number(axes.y(0.0) - top),
-                    count, label(float(x1 * unit)), label(float(x2 * unit)),
-                )
-            )  # fmt: skip
+            size = number(axes.x(x2) - axes.x(x1) - 0.8), number(axes.y(0.0) - top)
+            ends = label(float(x1 * unit)), label(float(x2 * unit))
+            body.append(Markup(_BAR).format(number(axes.x(x1)), number(top), *size, count, *ends))
     if noise > 0.0:
         z = np.linspace(edges[0], edges[-1], 90)
         scale = noise / unit
-        density = np.exp(-0.5 * (z / scale) ** 2) / (scale * np.sqrt(2.0 * np.pi)) * len(residual) * (edges[1] - edges[0])
+        density = (
+            np.exp(-0.5 * (z / scale) ** 2) / (scale * np.sqrt(2.0 * np.pi)) * len(residual) * (edges[1] - edges[0])
+        )
         density = np.minimum(density, axes.yticks[-1])
         points = " ".join(f"{number(axes.x(s))},{number(axes.y(t))}" for s, t in zip(z, density, strict=True))
         body.append(Markup('<polyline class="curve" points="{}"/>').format(points))

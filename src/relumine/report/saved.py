@@ -6,7 +6,6 @@ import dataclasses
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relumine.formats.files import write_atomically
 from relumine.network import Network
 from relumine.results import Certificate, ModelFileError, Recovery, Stage, StandardErrors, Status, Units
 
@@ -159,15 +159,4 @@ def _holds(value: Any) -> bool:
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text so that a reader sees the old file or the whole new one."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(Path(path), text.encode("utf-8"))

@@ -28,7 +28,7 @@ TONE = {
 _SURE = {
     Status.EXACT: "As sure as arithmetic allows: rows that the fit never saw come out right to the last digits.",
     Status.NOISY: "As sure as the noise allows: what is left over passes for noise, and independent starts agree.",
-    Status.ESTIMATE: "A consistent estimate: right in the limit of many samples, with the sampling error of its moments.",
+    Status.ESTIMATE: "A consistent estimate: right in the limit of many samples, with the error of its moments.",
     Status.INTERRUPTED: "Not sure at all: the search was stopped. This is the best network so far.",
     Status.AMBIGUOUS: "The function is right on these data, but other networks may compute it just as well.",
     Status.UNDERDETERMINED: "Not sure at all: there are too few samples for a network of this size.",
@@ -89,7 +89,7 @@ def cards(found: Recovery) -> list[Card]:
         out.append(Card(f"{certificate.noise:.3g}", "noise in y", "standard deviation, estimated from the residual"))
     if np.isfinite(certificate.condition):
         remark = "every parameter is pinned down" if certificate.condition < 1e8 else "some parameters are barely seen"
-        out.append(Card(f"{certificate.condition:.2g}", "condition", remark))
+        out.append(Card(scientific(certificate.condition), "condition", remark))
     starts = found.details.get("starts")
     remark = f"method {found.method}" + (f", {_count(int(starts), 'start')}" if isinstance(starts, int) else "")
     out.append(Card(duration(found.seconds), "time", remark))
@@ -159,7 +159,7 @@ def parameter_table(
 def fixed(value: float, error: float | None = None) -> str:
     """A number with as many digits as it deserves: two of its standard error, or six."""
     if error is not None and error > 0.0 and value != 0.0:
-        digits = int(np.clip(np.floor(np.log10(abs(value))) - np.floor(np.log10(error)) + 2, 1, 12))
+        digits = int(np.clip(np.floor(np.log10(abs(value))) - np.floor(np.log10(error)) + 2, 1, 8))
         text = f"{value:+.{digits}g}"
     else:
         text = f"{value:+.6g}"
@@ -189,4 +189,4 @@ def _spoken(activation: str) -> str:
 
 
 def _count(k: int, thing: str) -> str:
-    return f"{k} {thing}{'' if k == 1 else 's'}"
+    return f"{k}\N{NO-BREAK SPACE}{thing}{'' if k == 1 else 's'}"

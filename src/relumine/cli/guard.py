@@ -1,0 +1,90 @@
+"""What every command shares: errors in words and not in tracebacks, and --debug, which shows them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from relumine.cli.exits import ABORTED, BAD_INPUT, FAILED, FAULT, MISSING_PACKAGE
+from relumine.results import RecoveryFailed, RelumineError
+
+__all__ = ["Guard"]
+
+# errors of the command line itself (and typer.Exit) have their own words; typer brings its own copy of click
+_OWN: tuple[type[BaseException], ...] = (typer.BadParameter.__mro__[2], typer.Exit, typer.Abort)
+assert _OWN[0].__name__ == "ClickException"
+
+
+class Guard(TyperGroup):
+    """A group of commands whose errors become one line on stderr and an exit code."""
+
+    debug = False
+    as_json = False
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Take --debug out, wherever it stands, and go on."""
+        words = list(sys.argv[1:] if args is None else args)
+        self.debug, self.as_json = "--debug" in words, "--json" in words
+        return super().main([word for word in words if word != "--debug"], *rest, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error becomes words."""
+        try:
+            return super().invoke(ctx)
+        except _OWN:
+            raise
+        except KeyboardInterrupt:
+            self._say("aborted", ABORTED)
+            raise typer.Exit(ABORTED) from None
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            if self.debug:
+                raise
+            code, words = _explain(error)
+            self._say(words, code)
+            raise typer.Exit(code) from None
+
+    def _say(self, words: str, code: int) -> None:
+        typer.echo(f"relumine: {words}", err=True)
+        if self.as_json:
+            typer.echo(json.dumps({"status": "error", "error": words, "exit_code": code}))
+
+
+def _explain(error: Exception) -> tuple[int, str]:
+    """Exit code and words for an error."""
+    if isinstance(error, RecoveryFailed):
+        return FAILED, str(error)
+    if isinstance(error, RelumineError):
+        return BAD_INPUT, in_options(str(error))
+    if isinstance(error, ImportError):
+        return (
+            MISSING_PACKAGE,
+            f"{error}; install what is missing, for instance pip install 'relumine[plot,onnx,torch]'",
+        )
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return BAD_INPUT, f"{where}{error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return BAD_INPUT, f"this does not fit into memory ({error or 'allocation failed'}); use fewer rows or columns"
+    return FAULT, f"a fault of relumine itself: {type(error).__name__}: {error}\nRun again with --debug and report it."
+
+
+def in_options(message: str) -> str:
+    """Python's arguments in a message as the options of the command line."""
+    for python, option in (
+        ("bad_rows='skip'", "--skip-bad-rows"),
+        ("choose other features=", "leave the column out with --ignore"),
+        ("leave it out with features=[…]", "leave it out with --ignore NAME"),
+        ("name the target= column", "name the --target column"),
+        ("method='auto'", "--method auto"),
+        ("(starts=)", "(--starts)"),
+        ("width=None", "no --width"),
+    ):
+        message = message.replace(python, option)
+    return message

@@ -1,0 +1,56 @@
+"""`relumine paper`: compute and draw a figure of one of the papers."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from relumine import experiments
+from relumine.results import InvalidInput
+
+__all__ = ["paper"]
+
+
+def papers() -> list[str]:
+    """The papers that have experiments: modules named author and year."""
+    return sorted(m.name for m in pkgutil.iter_modules(experiments.__path__) if m.name[-4:].isdigit())
+
+
+def paper(
+    name: Annotated[
+        str, typer.Argument(help="zhong2017, oymak2018, … (no name: list them)", autocompletion=papers)
+    ] = "",
+    figure: Annotated[str, typer.Option(help="Which figure, as the paper numbers it, or all.")] = "all",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes and few trials: a minute instead of hours.")
+    ] = False,
+    plot_only: Annotated[bool, typer.Option("--plot-only", help="Draw the JSON that is there.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes, where the experiment can use them.", min=1, max=256)
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for JSON and PNG; default: the paper's name.")] = None,
+) -> None:
+    """Run a paper's figure: numbers to JSON (a stopped run resumes), then the picture from the JSON."""
+    if not name:
+        typer.echo("\n".join(f"{n:14s} {_title(n)}" for n in papers()))
+        return
+    if name not in papers():
+        raise InvalidInput(f"no experiments of {name!r}; there are: {', '.join(papers())}")
+    main = import_module(f"relumine.experiments.{name}").main
+    takes = inspect.signature(main).parameters
+    options: dict[str, Any] = {"figure": figure, "quick": quick, "plot_only": plot_only, "workers": workers, "out": out}
+    given = {key: value for key, value in options.items() if value is not None}
+    unknown = [key for key in given if key not in takes and given[key] not in (False, "all")]
+    if unknown:
+        raise InvalidInput(f"{name} has no option --{unknown[0].replace('_', '-')}")
+    main(**{key: value for key, value in given.items() if key in takes})
+
+
+def _title(name: str) -> str:
+    text = import_module(f"relumine.experiments.{name}").__doc__ or ""
+    return text.strip().splitlines()[0] if text.strip() else ""

@@ -1,0 +1,128 @@
+"""`relumine predict`: a network and a file of inputs in, predictions out."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from relumine.cli.export import network_of
+from relumine.cli.options import AsJson, Quiet
+from relumine.cli.table import Table, columns_of, open_table
+from relumine.cli.talk import Talk
+from relumine.data.sources import materialise
+from relumine.network import Network
+from relumine.report import load, write_text
+from relumine.results import InvalidInput, ModelFileError
+
+Array = NDArray[np.float64]
+
+__all__ = ["predict"]
+
+
+def predict(
+    network: Annotated[Path, typer.Argument(help="A network (.safetensors, .onnx, .npz, .json) or a saved result.")],
+    file: Annotated[str, typer.Argument(help="Rows of inputs: csv, parquet, arrow, npz or npy.")],
+    features: Annotated[
+        str | None, typer.Option(help="Input columns in the network's order; default: as recovered.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where predictions go, .csv or .npy; default: stdout.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict with a network. Columns are found by name from a saved result, else by their number and order."""
+    talk = Talk(as_json, quiet)
+    net, table = network_of(network), open_table(file)
+    if out is not None and out.suffix.lower() not in (".csv", ".npy"):
+        raise InvalidInput(f"{out}: predictions go to .csv or .npy")
+    inputs, truth = _columns(table, net, columns_of(features) or _remembered(network))
+    for sentence in table.assumed:
+        talk.note(sentence)
+    # a source has a target; where the file holds none, the first input stands in and is not used
+    samples = materialise(table.source(inputs, [truth or inputs[0]])) if truth else None
+    X = samples.X if samples is not None else _inputs(table, inputs)
+    predicted = net(X)
+    content: dict[str, Any] = {"rows": len(X), "features": inputs, "written": {}}
+    words = f"{len(X)} rows"
+    if samples is not None and truth and net.q is None:
+        error = float(np.sqrt(np.mean((samples.y - predicted) ** 2)))
+        content["rms_error"] = error
+        words += f"; root mean square error against {truth}: {error:.3g}"
+    if out is not None:
+        _write(predicted, out)
+        content["written"] = {"predictions": str(out)}
+        talk.answer(f"{words}\npredictions: {out}", content)
+    elif as_json:
+        talk.answer("", {**content, "predictions": predicted.tolist()})
+    else:
+        talk.note(words)
+        typer.echo(_csv(predicted), nl=False)
+
+
+def _columns(table: Table, net: Network, wanted: list[str]) -> tuple[list[str], str | None]:
+    """The d input columns, and a target if the file holds one."""
+    if wanted:
+        inputs = [table.column(name) for name in wanted]
+    else:
+        numeric = [name for name in table.names if name not in table.text]
+        left = [name for name in numeric if name.strip() not in ("y", "Y")]
+        inputs = numeric if len(numeric) == net.d else left if len(left) == net.d else numeric[: net.d]
+        if len(numeric) not in (net.d, net.d + 1):
+            raise InvalidInput(
+                f"{table.path} has {len(numeric)} numeric columns for {net.d} inputs; name the inputs with --features"
+            )
+        if len(numeric) == net.d + 1:
+            rest = next(name for name in numeric if name not in inputs)
+            table.assumed.append(f"inputs: all columns but {rest} (choose with --features)")
+    if len(inputs) != net.d:
+        raise InvalidInput(f"the network has {net.d} inputs, but {len(inputs)} columns are named")
+    others = [name for name in table.names if name not in inputs and name not in table.text]
+    return inputs, others[0] if len(others) == 1 else None
+
+
+def _inputs(table: Table, inputs: list[str]) -> Array:
+    if len(inputs) > 1:
+        samples = materialise(table.source(inputs[:-1], inputs[-1:]))
+        return np.column_stack([samples.X, samples.y])
+    if table.values is not None:
+        return table.values[:, [table.names.index(inputs[0])]]
+    raise InvalidInput(f"{table.path} has one column only; add a second one (it may be all zeros)")
+
+
+def _remembered(path: Path) -> list[str]:
+    """Names of the inputs, from a saved result."""
+    if path.suffix.lower() != ".json":
+        return []
+    try:
+        names = load(path).details.get("features")
+    except ModelFileError:
+        return []
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def _csv(predicted: Array) -> str:
+    lines = io.StringIO()
+    rows = csv.writer(lines, lineterminator="\n")
+    columns = predicted.reshape(len(predicted), -1)
+    rows.writerow(["prediction"] if predicted.ndim == 1 else [f"prediction_{k}" for k in range(columns.shape[1])])
+    rows.writerows([repr(value) for value in row] for row in columns.tolist())
+    return lines.getvalue()
+
+
+def _write(predicted: Array, out: Path) -> None:
+    if out.suffix.lower() == ".csv":
+        write_text(out, _csv(predicted))
+        return
+    partial = out.with_name(f".{out.name}.partial.npy")
+    try:
+        np.save(partial, predicted)
+        partial.replace(out)
+    finally:
+        partial.unlink(missing_ok=True)

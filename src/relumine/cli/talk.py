@@ -1,0 +1,35 @@
+"""What a command says: the answer on stdout (text or one JSON object), everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+__all__ = ["Talk"]
+
+
+@dataclass(frozen=True)
+class Talk:
+    """Where words go. ``as_json``: stdout holds one JSON object and nothing else; ``quiet``: only errors are said."""
+
+    as_json: bool = False
+    quiet: bool = False
+
+    def note(self, words: str) -> None:
+        """A remark on the way: what was assumed, what was written."""
+        if not self.quiet:
+            typer.echo(words, err=True)
+
+    def warn(self, words: str) -> None:
+        """What must be said even quietly."""
+        typer.echo(words, err=True)
+
+    def answer(self, words: str, content: dict[str, Any]) -> None:
+        """The answer, in words or as JSON."""
+        if self.as_json:
+            typer.echo(json.dumps(content, ensure_ascii=False, allow_nan=False, default=str))
+        elif not self.quiet:
+            typer.echo(words)

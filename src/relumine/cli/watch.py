@@ -1,0 +1,78 @@
+"""Progress on stderr while a search runs, its losses kept for the report, and Ctrl-C that stops it gently."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from types import FrameType, TracebackType
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from relumine.report.story import duration
+from relumine.results import Progress
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """A progress callback. ``trace``: [(stage, losses)].
+
+    The first Ctrl-C lets the search return its best network (at its next step); the second aborts. One before the
+    first step aborts at once: there is nothing to keep yet.
+    """
+
+    def __init__(self, seconds: float | None = None, quiet: bool = False) -> None:
+        self.seconds, self.quiet = seconds, quiet
+        self.trace: list[tuple[str, list[float]]] = []
+        self.began = time.perf_counter()
+        self.stopping = False
+        self._last = 0
+        self._before: Any = None
+        console = Console(stderr=True)
+        self._live = Live(Text("reading …"), console=console, refresh_per_second=8, transient=True)
+        self._alive = not quiet and console.is_terminal
+
+    def __enter__(self) -> Watch:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._interrupt)
+        if self._alive:
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._alive:
+            self._live.stop()
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.stopping or not self.trace:
+            raise KeyboardInterrupt
+        self.stopping = True
+        typer.echo("\nStopping: the best network so far will be kept. Ctrl-C again aborts.", err=True)
+
+    def __call__(self, step: Progress) -> None:
+        """Take note of a step."""
+        fresh = not self.trace or self.trace[-1][0] != step.stage or step.iteration <= self._last
+        if fresh:
+            self.trace.append((step.stage, []))
+            if not self.quiet and not self._alive and len(self.trace) <= 100:
+                typer.echo(self.line(step), err=True)
+        self.trace[-1][1].append(float(step.loss))
+        self._last = step.iteration
+        if self._alive:
+            self._live.update(Text(self.line(step)))
+        if self.stopping:
+            raise KeyboardInterrupt
+
+    def line(self, step: Progress) -> str:
+        """Stage, loss, units, time."""
+        spent = time.perf_counter() - self.began
+        left = f", at most {duration(max(self.seconds - spent, 0.0))} left" if self.seconds else ""
+        units = "" if step.units is None else f"  {step.units} units"
+        return f"{step.stage:10s} step {step.iteration:3d}  loss {step.loss:7.1e}{units}  {duration(spent)}{left}"
