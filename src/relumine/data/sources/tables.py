@@ -18,7 +18,7 @@ from relumine.data.sources.columnar import Arrow, Parquet
 from relumine.data.sources.delimited import Csv
 from relumine.results import InvalidInput
 
-__all__ = ["Columns", "TableSource", "choose_columns", "find_files", "open_tables", "reader_of"]
+__all__ = ["Columns", "TableSource", "choose_columns", "find_files", "open_tables", "pick", "reader_of"]
 
 Reader = Parquet | Arrow | Csv
 _READERS = (Parquet, Arrow, Csv)
@@ -108,30 +108,35 @@ def reader_of(files: list[str], skip: bool = False) -> Reader:
 
 
 def choose_columns(files: list[str], reader: Reader, target: Any, features: Any, weight: Any) -> Columns:
-    """Check names against the columns of every file."""
-    schema = reader.schema(files[0])
+    """Names from the columns of the first file, checked against all files."""
+    columns = pick(files[0], reader.schema(files[0]), target, features, weight)
+    for path in files[1:]:
+        pick(path, reader.schema(path), target, columns.features, weight)
+    return columns
+
+
+def pick(where: str, schema: dict[str, str | None], target: Any, features: Any, weight: Any) -> Columns:
+    """Columns by name from those that there are (name: None, or what a column is that is not numeric)."""
     if target is None:
-        raise InvalidInput(f"name the target= column of {files[0]}; it has: {_listed(schema)}")
+        raise InvalidInput(f"name the target= column of {where}; it has: {_listed(schema)}")
     if weight is not None and not isinstance(weight, str):
-        raise InvalidInput("sample_weight for files is the name of a column")
+        raise InvalidInput("sample_weight for files and dataframes is the name of a column")
     targets = (target,) if isinstance(target, str) else tuple(target)
-    others = [c for c in schema if c not in targets and c != weight]
-    columns = Columns(tuple(others if features is None else features), targets, weight, isinstance(target, str))
-    if not columns.features or not columns.targets:
-        raise InvalidInput(f"at least one feature and one target column are needed; {files[0]} has: {_listed(schema)}")
+    inputs = tuple(c for c in schema if c not in targets and c != weight) if features is None else tuple(features)
+    columns = Columns(inputs, targets, weight, isinstance(target, str))
+    missing = [c for c in columns.all if c not in schema]
+    if missing:
+        raise InvalidInput(f"{where} has no column {missing[0]!r}; it has: {_listed(schema)}")
+    if not inputs or not targets:
+        raise InvalidInput(f"at least one feature and one target column are needed; {where} has: {_listed(schema)}")
     twice = {c for c in columns.all if columns.all.count(c) > 1}
     if twice:
         raise InvalidInput(f"column {sorted(twice)[0]!r} is named twice among features, target and sample_weight")
-    for path in files:
-        schema = reader.schema(path)
-        missing = [c for c in columns.all if c not in schema]
-        if missing:
-            raise InvalidInput(f"{path} has no column {missing[0]!r}; it has: {_listed(schema)}")
-        for c in columns.all:
-            if schema[c] is not None:
-                raise InvalidInput(
-                    f"{path}: column {c!r} is not numeric ({schema[c]}); leave it out with features=[…] or encode it"
-                )
+    for c in columns.all:
+        if schema[c] is not None:
+            raise InvalidInput(
+                f"{where}: column {c!r} is not numeric ({schema[c]}); leave it out with features=[…] or encode it"
+            )
     return columns
 
 
