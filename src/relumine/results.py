@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -244,6 +244,12 @@ class Recovery:
         return "\n".join(
             part for part in (head, self.message, str(self.certificate), f"advice: {self.status.advice}") if part
         )
+
+    def plot(self, features: Sequence[str] | None = None) -> Any:
+        """Units, loss, bias and output weight as a matplotlib figure; ``features`` names the inputs."""
+        from relumine.plots import recovery
+
+        return recovery(self, features)
 
     def confidence_interval(self, level: float = 0.95) -> tuple[StandardErrors, StandardErrors]:
         """Lower and upper ends of normal confidence intervals, in the shapes of the parameters."""
