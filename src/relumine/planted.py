@@ -18,7 +18,9 @@ Family = Literal[
     "generic", "orthonormal", "conditioned", "smoothed", "hermite_roots", "large_bias", "nearly_parallel", "dependent"
 ]
 
-__all__ = ["Family", "network", "sample"]
+WeightFamily = Literal["random", "identity", "centred_identity", "simplex", "haar", "centred_haar"]
+
+__all__ = ["Family", "WeightFamily", "network", "sample", "weights"]
 
 
 def network(
@@ -98,6 +100,43 @@ def network(
     return Network(W, b, a, activation)
 
 
+def weights(d: int, r: int, rng: Rng = None, *, family: WeightFamily = "random") -> Array:
+    """Rows w_1 … w_r that are nearly isotropic: the teachers of Mondelli & Montanari 2019.
+
+    - ``random``: g_i − mean(g), each scaled to length one, g_i ~ N(0, I/d) (Eq. 2 and 11).
+    - ``identity``: the rows of I (r = d).
+    - ``centred_identity``: I minus the mean of its rows, times √(d/(d−1)): unit rows whose sum is 0 (r = d).
+    - ``simplex``: randomly turned vertices of the regular simplex in R^d; r a multiple of d + 1.
+    - ``haar``: r/d independent Haar-distributed orthogonal matrices, one below the other.
+    - ``centred_haar``: those minus their mean, as in Figure 1 there (the rows are then shorter than one by O(1/r)).
+
+    Examples
+    --------
+    >>> W = weights(4, 10, rng=0, family="simplex")
+    >>> W.shape, bool(abs(W.sum(axis=0)).max() < 1e-12)
+    ((10, 4), True)
+    """
+    if family not in get_args(WeightFamily):
+        raise InvalidInput(f"unknown family {family!r}; known: {', '.join(get_args(WeightFamily))}")
+    if d < 2 or r < 2:
+        raise InvalidInput(f"these weights need d ≥ 2 and r ≥ 2, got d={d}, r={r}")
+    block = {"identity": d, "centred_identity": d, "simplex": d + 1, "haar": d, "centred_haar": d}.get(family, 1)
+    if r % block or (family in ("identity", "centred_identity") and r != d):
+        wanted = f"r = d = {d}" if family.endswith("identity") else f"r a multiple of {block}"
+        raise InvalidInput(f"family {family!r} with d = {d} needs {wanted}, got r = {r}")
+    rng = np.random.default_rng(rng)
+    if family == "random":
+        g = rng.normal(size=(r, d))
+        return _unit_rows(g - g.mean(axis=0))
+    if family == "simplex":
+        return np.concatenate([_vertices(d) @ _orthonormal(rng, d, d) for _ in range(r // block)])
+    if family in ("identity", "centred_identity"):
+        centred = family == "centred_identity"
+        return (np.eye(d) - 1.0 / d) * np.sqrt(d / (d - 1.0)) if centred else np.eye(d)
+    W = np.concatenate([_orthonormal(rng, d, d) for _ in range(r // block)])
+    return np.asarray(W - W.mean(axis=0)) if family == "centred_haar" else W
+
+
 def sample(
     net: Network,
     n: int,
@@ -131,6 +170,13 @@ def sample(
 
 def _unit_rows(W: Array) -> Array:
     return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
+
+
+def _vertices(d: int) -> Array:
+    """(d+1, d): the vertices of the regular simplex on the unit sphere."""
+    centred = np.eye(d + 1) - 1.0 / (d + 1.0)
+    basis = np.linalg.svd(centred)[2][:d]  # of the complement of (1, …, 1)
+    return np.asarray(np.sqrt((d + 1.0) / d) * (centred @ basis.T))
 
 
 def _orthonormal(rng: np.random.Generator, rows: int, columns: int) -> Array:

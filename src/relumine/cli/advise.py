@@ -1,0 +1,43 @@
+"""`relumine advise`: sizes in, words out."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from relumine.cli.exits import BAD_INPUT, FAILED
+from relumine.results import InvalidInput
+from relumine.theory.advice import advise as ask
+
+__all__ = ["advise"]
+
+
+def advise(
+    dim: Annotated[int, typer.Option(help="Number of inputs d.")],
+    width: Annotated[int, typer.Option(help="Number of hidden units.")],
+    activation: Annotated[str, typer.Option(help="relu, tanh, squared_relu, polynomial(0,0,0,1), …")] = "relu",
+    samples: Annotated[int, typer.Option(help="Samples you have; 0: say how many are needed.", min=0)] = 0,
+    separated: Annotated[bool, typer.Option(help="Any separated isotropic weights, not random ones.")] = False,
+    noise: Annotated[bool, typer.Option(help="The labels are noisy.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
+) -> None:
+    """Can a network of this size be recovered, by which method, and roughly at what cost on this machine?
+
+    Exit codes: 0 worth trying, 1 hopeless or beyond this machine, 2 bad input.
+    """
+    try:
+        advice = ask(
+            dim, width, activation, samples or None, weights="separated" if separated else "random", noise=noise
+        )
+    except InvalidInput as error:
+        Console(stderr=True, highlight=False).print(str(error), markup=False)
+        raise typer.Exit(BAD_INPUT) from None
+    if as_json:
+        typer.echo(json.dumps(advice.to_dict()))
+    else:
+        Console(highlight=False).print(str(advice), markup=False)
+    if not advice.worth_trying:
+        raise typer.Exit(FAILED)
