@@ -57,7 +57,7 @@ class MappedSource(LocalSource):
             s = slice(start, start + rows)
             # a float32 map is not widened only to be narrowed again
             X = np.array(self.X[s], dtype=self.dtype if self.X.dtype == self.dtype else np.float64, order="C")
-            Y = np.array(self.y[s], dtype=np.float64).reshape(len(X), -1)
+            Y = np.array(self.y[s], dtype=np.float64).reshape(len(X), self.q)
             weight = None if self.weight is None else np.array(self.weight[s], dtype=np.float64)
             yield Piece(X, Y, weight, self.where, start)
 
@@ -89,7 +89,7 @@ class NpzSource(LocalSource):
             for start in range(0, self.total, rows):
                 k = min(rows, self.total - start)
                 X, y, *weight = (_next_rows(*stream[:3], k, f"{self.path}, member") for stream in streams)
-                Y = np.asarray(y, dtype=np.float64).reshape(k, -1)
+                Y = np.asarray(y, dtype=np.float64).reshape(k, self.q)
                 X = X if X.dtype == self.dtype else np.asarray(X, dtype=np.float64)
                 yield Piece(X, Y, np.asarray(weight[0], dtype=np.float64) if weight else None, str(self.path), start)
 

@@ -81,6 +81,7 @@ class LocalSource:
     passes: int | None = None
     ahead: int = _AHEAD
     checked: bool = False
+    targets: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -165,17 +166,20 @@ class LocalSource:
         return Chunk(X, Y, weight, first)
 
     def _good_rows(self, piece: Piece, limit: float) -> NDArray[np.bool_]:
-        columns = [(piece.X, "input"), (piece.Y, "target")]
+        """Which rows are finite; without ``bad_rows='skip'`` all are, or an error."""
+        kinds = [("input", piece.X, self.names), ("target", piece.Y, self.targets)]
         if piece.weight is not None:
-            columns.append((piece.weight[:, None], "sample_weight"))
+            weight = np.where(piece.weight >= 0.0, piece.weight, np.nan)  # a negative one is as bad as none
+            kinds.append(("sample_weight", weight[:, None], None))
         good = np.ones(len(piece.Y), dtype=bool)
-        for values, kind in columns:
-            bad = ~np.isfinite(values) if kind != "sample_weight" else ~(np.isfinite(values) & (values >= 0.0))
+        for kind, values, names in kinds:
+            bad = ~np.isfinite(values)
             if bad.any() and not self.skip:
                 i, j = np.argwhere(bad)[0]
-                what = self.names[j] if kind == "input" and self.names else (j if values.shape[1] > 1 else "")
+                called = "" if kind == "sample_weight" else f" column {repr(names[j]) if names else j}"
+                value = piece.weight[i] if kind == "sample_weight" and piece.weight is not None else values[i, j]
                 raise InvalidInput(
-                    f"{kind} {what!r} is {values[i, j]} in {piece.where}, row {piece.row + i}; "
+                    f"{kind}{called} is {value} in {piece.where}, row {piece.row + i}; "
                     "drop or fill such rows, or leave them out with bad_rows='skip'"
                 )
             good &= ~bad.any(axis=1)

@@ -58,7 +58,7 @@ class StreamSource(LocalSource):
             raise InvalidInput(
                 f"chunk {number} has X {X.shape} and y {y.shape}; the first had {self.d} inputs and {self.q} outputs"
             )
-        return X, y.reshape(len(X), -1), weight
+        return X, y.reshape(len(X), q), weight
 
     def head(self, rows: int = 1024) -> Chunk:
         """The first rows, also of a generator (see :class:`~relumine.data.sources.Source`)."""

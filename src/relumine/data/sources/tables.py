@@ -46,6 +46,7 @@ class TableSource(LocalSource):
         self, files: list[str], reader: Reader, columns: Columns, groups: list[int] | None = None, **options: Any
     ) -> None:
         self.files, self.reader, self.columns, self.groups = files, reader, columns, groups
+        self.targets = columns.targets
         if isinstance(reader, Csv) and options.get("bad_rows") == "skip":
             reader.on_bad = self._count
         super().__init__(

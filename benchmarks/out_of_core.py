@@ -1,0 +1,124 @@
+"""Moments of a parquet data set out of core: time against a GEMM of the same flops, memory, growth in n.
+
+    python benchmarks/out_of_core.py make DIRECTORY [--rows 5000000]
+    python benchmarks/out_of_core.py measure DIRECTORY
+
+`make` writes seeded samples of a planted network, d = 20 correlated inputs with a mean, in files of 10⁵ rows.
+`measure` runs each pass in a process of its own (for its peak memory), the GEMM before and after it in the same
+process, with as many BLAS threads as OPENBLAS_NUM_THREADS says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from relumine import planted
+from relumine.data.moment_pass import estimate_from, sums_of, view_of
+from relumine.data.sources import open_source
+from relumine.data.whiten import whitening_of
+from relumine.steps.subspace import weight_subspace
+
+D, WIDTH, FILE_ROWS = 20, 5, 100_000
+PASSES = ("read", "whitening", "subspace", "plain")
+
+
+def make(directory: Path, rows: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    directory.mkdir(parents=True, exist_ok=True)
+    truth = planted.network(D, WIDTH, rng=0)
+    mix = np.eye(D) + 0.2 * np.random.default_rng(1).normal(size=(D, D)) / np.sqrt(D)
+    for number in range(rows // FILE_ROWS):
+        Z = np.random.default_rng([2, number]).normal(size=(FILE_ROWS, D))
+        X = Z @ mix.T + 3.0
+        table = pa.table({f"x{j}": X[:, j] for j in range(D)} | {"y": truth(Z)})
+        pq.write_table(table, directory / f"part-{number:04d}.parquet")
+
+
+def gemm_seconds(size: int, n: int) -> float:
+    """Time of the product (size, n)·(n, size), in blocks of 4096, the best of three."""
+    rng, blocks = np.random.default_rng(0), max(2, min(n // 4096, int(2e10 / (size * size * 4096))))
+    A, B = rng.normal(size=(size, 4096)), rng.normal(size=(4096, size))
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        for _ in range(blocks):
+            A @ B
+        times.append(time.perf_counter() - start)
+    return min(times) * n / (4096 * blocks)
+
+
+def measure_pass(directory: Path, name: str, files: int) -> dict[str, float]:
+    paths = sorted(str(p) for p in directory.glob("part-*.parquet"))[:files]
+    source = open_source(paths, target="y")
+    found: dict[str, float] = {"n": source.n or 0}
+    if name == "read":
+        start = time.perf_counter()
+        for _ in source.chunks():
+            pass
+    elif name == "whitening":
+        start = time.perf_counter()
+        whitening_of(source)
+    else:
+        few = open_source(paths[:2], target="y")  # where the subspace lies, well enough for a measurement
+        white, _ = whitening_of(few)
+        T = estimate_from(few, 2, view=view_of(white)).tensors
+        V, _ = weight_subspace(T[2], WIDTH)
+        inside = view_of(white, V, T[1].entries, float(T[0].entries[0]))
+        view, estimator = (inside, "regressed") if name == "subspace" else (view_of(white), "plain")
+        size = sums_of(few, 4, estimator, view=view).cross.size
+        reference = [gemm_seconds(size, found["n"])]
+        start = time.perf_counter()
+        sums_of(source, 4, estimator, view=view)
+    found["seconds"] = time.perf_counter() - start
+    if name in ("subspace", "plain"):
+        reference.append(gemm_seconds(size, found["n"]))
+        found |= {"features": size, "gemm": min(reference), "fraction_of_gemm": min(reference) / found["seconds"]}
+    found["peak_MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return found
+
+
+def measure(directory: Path) -> None:
+    available = len(list(directory.glob("part-*.parquet")))
+    counts = [k for k in (1, 2, 5, 10, 20, 50) if k <= available]
+    for path in directory.glob("part-*.parquet"):  # into the page cache
+        path.read_bytes()
+    for name in PASSES:
+        results = []
+        for files in counts if name in ("whitening", "subspace") else counts[-1:]:
+            command = [sys.executable, __file__, "pass", str(directory), "--name", name, "--files", str(files)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            results.append(json.loads(done.stdout))
+            print(name, json.dumps({k: round(v, 3) for k, v in results[-1].items()}), flush=True)
+        if len(results) > 2:
+            n, seconds = (np.log([r[k] for r in results]) for k in ("n", "seconds"))
+            print(f"{name}: time grows like n^{np.polyfit(n, seconds, 1)[0]:.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["make", "measure", "pass"])
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--name", choices=PASSES)
+    parser.add_argument("--files", type=int)
+    given = parser.parse_args()
+    if given.command == "make":
+        make(given.directory, given.rows)
+    elif given.command == "measure":
+        measure(given.directory)
+    else:
+        print(json.dumps(measure_pass(given.directory, given.name, given.files)))
+
+
+if __name__ == "__main__":
+    main()
