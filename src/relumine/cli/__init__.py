@@ -10,6 +10,7 @@ import relumine as rl
 from relumine.cli.decode import decode
 from relumine.cli.demo import demo
 from relumine.cli.export import export
+from relumine.cli.extract import extract
 from relumine.cli.guard import Guard
 from relumine.cli.paper import paper
 from relumine.cli.predict import predict
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (demo, recover, report, predict, export, decode, paper):
+for command in (demo, recover, extract, report, predict, export, decode, paper):
     app.command()(command)
 
 

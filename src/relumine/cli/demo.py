@@ -17,21 +17,29 @@ from rich.table import Table
 from rich.text import Text
 
 import relumine as rl
-from relumine.cli.exits import BAD_INPUT, FAILED
-from relumine.results import Progress
+from relumine.cli.exits import FAILED
+from relumine.results import InvalidInput, Progress
 
 __all__ = ["demo"]
+
+_MOST = 20_000_000  # numbers drawn
 
 
 def demo(
     dim: Annotated[int, typer.Option(help="Number of inputs.", min=1, max=200)] = 10,
     width: Annotated[int, typer.Option(help="Number of hidden units.", min=1, max=200)] = 20,
-    samples: Annotated[int, typer.Option(help="Samples; 0: five per parameter.", min=0)] = 0,
+    samples: Annotated[int, typer.Option(help="Samples; 0: five per parameter.", min=0, max=10**9)] = 0,
     noise: Annotated[float, typer.Option(help="Standard deviation of label noise.", min=0.0)] = 0.0,
-    seed: Annotated[int, typer.Option(help="Seed of everything.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything.", min=0, max=2**62)] = 0,
     out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("relumine-demo.png"),
 ) -> None:
     """Hide a network, show only samples of it, and recover it before your eyes."""
+    if samples * dim > _MOST:
+        raise InvalidInput(
+            f"{samples} samples of {dim} inputs are more than a demo should draw; at most {_MOST // dim}"
+        )
+    if not noise < 1e50:
+        raise InvalidInput(f"--noise is a standard deviation, got {noise}")
     console = Console()
     truth = rl.planted.network(dim, width, rng=seed)
     n = samples or 5 * width * (dim + 1)
@@ -50,11 +58,7 @@ def demo(
             bar = "█" * int(np.clip(-2.0 * np.log10(max(step.loss, 1e-12)), 0, 24))
             live.update(Text(f"{step.stage:9s} step {step.iteration:3d}   relative loss {step.loss:8.1e}  {bar}"))
 
-        try:
-            found = rl.recover(X, y, width=width, rng=seed, on_failure="return", progress=show)
-        except rl.InvalidInput as error:
-            console.print(f"relumine: {error}", markup=False, highlight=False)
-            raise typer.Exit(BAD_INPUT) from None
+        found = rl.recover(X, y, width=width, rng=seed, on_failure="return", progress=show)
     seconds = time.perf_counter() - began
     if found.network.m == truth.m:
         console.print(_comparison(truth, found.network))
@@ -72,6 +76,7 @@ def demo(
         f"  {program} demo --dim 20 --width 40 --seed 7    a larger one\n"
         f"  {program} demo --noise 0.05 --samples 8000     noisy answers\n"
         f"  {program} demo --samples 150                   too few samples: it says so\n"
+        f"  {program} recover your.csv --report report.html   your own rows\n"
         "  python: found = relumine.recover(X, y); print(found)",
         highlight=False,
         soft_wrap=True,

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 import relumine as rl
@@ -18,11 +17,10 @@ from relumine.cli.options import AsJson, Quiet, Seed, activation_names, image_sh
 from relumine.cli.table import columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
-from relumine.data.sources import Samples
-from relumine.data.sources.gather import materialise
+from relumine.data.sources import Source
 from relumine.results import InvalidInput, Recovery, RelumineWarning, Status
 
-__all__ = ["finish", "recover"]
+__all__ = ["check_outputs", "check_seconds", "finish", "recover"]
 
 _ROWS_SHOWN = 1000
 
@@ -47,6 +45,9 @@ def recover(
     seed: Seed = 0,
     starts: Annotated[int, typer.Option(help="Most starts before giving up.", min=1, max=100_000)] = 20,
     seconds: Annotated[float | None, typer.Option(help="Time limit; then the best so far is kept.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Keep the state of a long run here, and go on from it.")
+    ] = None,
     skip_bad_rows: Annotated[bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values.")] = False,
     images: Annotated[str | None, typer.Option(help="Inputs are an image, HEIGHTxWIDTH: show units as images.")] = None,
     as_json: AsJson = False,
@@ -58,9 +59,8 @@ def recover(
     result are written in any case.
     """
     talk = Talk(as_json, quiet)
-    _check_outputs(out, report_file, save)
-    if seconds is not None and not 0.0 < seconds < 1e9:
-        raise InvalidInput(f"--seconds must be a positive number, got {seconds}")
+    check_outputs(out, report_file, save)
+    check_seconds(seconds)
     table = open_table(file)
     inputs, targets = table.choose(target, columns_of(features), columns_of(ignore))
     shape = image_shape(images, len(inputs))
@@ -69,27 +69,26 @@ def recover(
     with Watch(seconds, quiet) as watch, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RelumineWarning)
         source = table.source(inputs, targets, skip_bad_rows)
-        samples = materialise(source)
-        if source.skipped:
-            talk.note(f"left out: {source.skipped} rows with missing values")
-        talk.note(f"{samples.n} rows, {samples.d} inputs")
         found = rl.recover(
-            samples.X,
-            samples.y,
+            source,
+            None,
             width,
             method=method,  # type: ignore[arg-type]
             activation=activation,
             rng=seed,
             starts=starts,
             seconds=seconds,
+            checkpoint=checkpoint,
             on_failure="return",
             progress=watch,
         )
+    if source.skipped:
+        talk.note(f"left out: {source.skipped} rows with missing values")
     for warning in caught:
         talk.warn(f"warning: {warning.message}")
     details = {"features": inputs, "target": ", ".join(targets), "seed": seed, "source": Path(file).name}
     details |= {"trace": watch.trace} if watch.trace else {}
-    details |= {} if "held_out" in found.details else {"held_out": _some_rows(found, samples)}
+    details |= {} if "held_out" in found.details else {"held_out": _some_rows(found, source)}
     found = replace(found, details={**found.details, **details})
     finish(found, talk, out, report_file, save, shape)
 
@@ -139,7 +138,7 @@ def _words(found: Recovery, written: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _check_outputs(out: Path | None, page: Path | None, save: Path | None) -> None:
+def check_outputs(out: Path | None, page: Path | None, save: Path | None) -> None:
     """Before any long work: can the files be written?"""
     kinds = {".safetensors", ".onnx", ".npz", ".json"}
     for path, endings in ((out, kinds), (page, {".html", ".htm"}), (save, {".json"})):
@@ -153,7 +152,13 @@ def _check_outputs(out: Path | None, page: Path | None, save: Path | None) -> No
         raise InvalidInput("--out and --save are the same file")
 
 
-def _some_rows(found: Recovery, samples: Samples) -> dict[str, Any]:
-    """True and predicted outputs of some rows, for a picture; most of them were used in the fit."""
-    few = np.random.default_rng(0).permutation(samples.n)[:_ROWS_SHOWN]
-    return {"truth": samples.y[few], "predicted": found.network(samples.X[few]), "used_in_fit": True}
+def check_seconds(seconds: float | None) -> None:
+    """A time limit is a positive number."""
+    if seconds is not None and not 0.0 < seconds < 1e9:
+        raise InvalidInput(f"--seconds must be a positive number, got {seconds}")
+
+
+def _some_rows(found: Recovery, source: Source) -> dict[str, Any]:
+    """True and predicted outputs of the first rows, for a picture; most of them were used in the fit."""
+    few = source.head(_ROWS_SHOWN)
+    return {"truth": few.Y, "predicted": found.network(few.X).reshape(few.Y.shape), "used_in_fit": True}
