@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.fit.journal import Entry, current
 from relumine.fit.projection import Linearisation, Projection, project
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape
@@ -68,11 +69,19 @@ def minimise(
     """Minimise the loss over the directions, starting from U (m, d+1)."""
     schedule = schedule or Schedule()
     norm2 = max(rows.norm2, np.finfo(float).tiny)
-    at = project(rows, shape, _normalised(U, shape), schedule.ridge)
+    journal = current()
+    entry = None if journal is None else journal.next(U)
+    at = project(rows, shape, _normalised(U, shape) if entry is None else entry.U, schedule.ridge)
+    if entry is not None and entry.reason:
+        return Fit(at, tuple(entry.history), entry.reason, entry.products, schedule)
     lam, growth, history, products = schedule.damping, 2.0, [at.loss / norm2], 0
+    if entry is not None:
+        lam, growth, history, products = entry.damping, entry.growth, list(entry.history), entry.products
+    if journal is not None:
+        entry = journal.begin(Entry(U, at.U, lam, growth, history, products))
     reason = "step limit"
     try:
-        for iteration in range(schedule.steps):
+        for iteration in range(len(history) - 1, schedule.steps):
             if history[-1] <= schedule.tol:
                 reason = "reached the tolerance"
                 break
@@ -104,6 +113,9 @@ def minimise(
                 break
             at = trial
             history.append(at.loss / norm2)
+            if journal is not None and entry is not None:
+                entry.U, entry.damping, entry.growth, entry.products = at.U, lam, growth, products
+                journal.note()
             if progress is not None:
                 progress(iteration + 1, history[-1])
             if len(history) > schedule.plateau and history[-1] > (1.0 - schedule.gain) * history[-1 - schedule.plateau]:
@@ -111,6 +123,9 @@ def minimise(
                 break
     except KeyboardInterrupt:  # what was reached so far is worth keeping
         reason = INTERRUPTED
+    if journal is not None and entry is not None:
+        entry.reason = "" if reason == INTERRUPTED else reason
+        journal.note(now=reason == INTERRUPTED)
     return Fit(at, tuple(history), reason, products, schedule)
 
 

@@ -12,13 +12,19 @@ from relumine.fit.projection import project
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape
 
-__all__ = ["POLISH", "SEARCH", "path", "polish", "prune"]
+__all__ = ["POLISH", "SEARCH", "noisy_polish", "path", "polish", "prune"]
 
 SEARCH = Schedule(tol=1e-8)
 """Over-parameterised: a little ridge, since equal units make the linear problem singular."""
 
 POLISH = Schedule(steps=150, damping=1e-6, ridge=0.0, plateau=8, gain=1e-9, tol=1e-30)
 """At the final width: no regularisation, down to rounding error."""
+
+
+def noisy_polish(values: int) -> Schedule:
+    """The end of a fit to noisy data: gains far below a standard error, of N ``values``, are not worth a pass."""
+    return replace(POLISH, plateau=2, gain=max(0.01 / values, POLISH.gain))
+
 
 _READJUST = Schedule(steps=12, damping=1e-4, ridge=1e-10, plateau=6, tol=1e-8)
 

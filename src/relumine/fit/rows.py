@@ -132,7 +132,7 @@ class MemoryRows:
 
     def _slices(self, width: int, least: int) -> Sequence[slice]:
         step = max(chunk_rows(max(width, self.columns)), least)
-        return [slice(start, min(start + step, self.n)) for start in range(0, self.n, step)]
+        return [slice(start, min(start + step, self.n)) for start in range(0, max(self.n, 1), step)]
 
     def sum(self, part: Callable[[Block], Sums], width: int, *, least: int = 64) -> Sums:
         """Σ part(block), componentwise."""

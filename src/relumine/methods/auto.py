@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relumine.activations import Activation
-from relumine.data.sources import Samples
+from relumine.data.sources import Samples, Source, count, materialise, take
+from relumine.fit.journal import Journal, kept
 from relumine.fit.parallel import cores
+from relumine.fit.projection import project
 from relumine.methods.search import Search
 from relumine.methods.task import MemoryTask, Task, make_task
 from relumine.methods.verdict import conclude, settle
+from relumine.methods.whole import as_source, exact_everywhere, first_rows, refine, whole_task
 from relumine.results import Certificate, ProgressCallback, Recovery, Stage, Status
 
-__all__ = ["recover_auto"]
+__all__ = ["MEMORY", "recover_auto"]
+
+MEMORY = 512e6  # bytes for rows in memory, all copies of them counted
+_COPIES = 8  # bytes in use for one byte of raw rows, at the worst moment
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run was asked for; ``deadline`` on the clock of time.perf_counter."""
+
+    width: int | None
+    activation: Activation
+    rng: np.random.Generator
+    starts: int
+    deadline: float
+    progress: ProgressCallback | None
 
 
 def recover_auto(
-    samples: Samples,
+    data: Samples | Source,
     width: int | None,
     activation: Activation,
     *,
@@ -26,6 +46,8 @@ def recover_auto(
     starts: int = 20,
     seconds: float | None = None,
     progress: ProgressCallback | None = None,
+    memory: float = MEMORY,
+    journal: Journal | None = None,
 ) -> Recovery:
     """Recover a network by over-parameterised variable projection in the sign-free form.
 
@@ -34,15 +56,85 @@ def recover_auto(
        Stop when the residual is rounding error, or looks like noise and two starts agree.
     3. Flip units so that the affine part vanishes; refit without it.
     4. Standard errors, certificate, status.
+
+    With many more rows than that takes, or more than ``memory`` bytes of them, it happens on a few, and then all rows
+    decide (:mod:`relumine.methods.whole`).
     """
+    deadline = float("inf") if seconds is None else time.perf_counter() + seconds
+    options = Options(width, activation, rng, starts, deadline, progress)
+    with cores(), kept(journal):
+        if not isinstance(data, Samples):
+            limit = int(memory / (8 * _COPIES * (data.d + data.q)))
+            if count(data) > limit:
+                return _from_few(data, limit, options)
+            data = materialise(data)
+        if data.n > 3 * first_rows(data.d, data.y.size // data.n, width):
+            return _from_few(as_source(data), data.n, options)
+        return _Run(data, options).result
+
+
+def _from_few(source: Source, limit: int, options: Options) -> Recovery:
+    """Search among a few rows, at most ``limit``, until all of them agree."""
+    n, size = count(source), min(first_rows(source.d, source.q, options.width), limit)
+    while True:
+        began = time.perf_counter()
+        few, numbers = take(source, size, options.rng)
+        sampled = Stage("sample", time.perf_counter() - began, None, f"{size} of {n} rows")
+        run = _Run(few, options)
+        found = replace(run.result, stages=(sampled, *run.result.stages))
+        if size >= n or found.status is Status.INTERRUPTED:
+            return found if size >= n else _note(found, f"only {size} of {n} rows were looked at")
+        if found.status is Status.EXACT:
+            found = exact_everywhere(source, numbers[run.used], found, run.task)
+            if found.ok:
+                return found
+        # more rows show weaker units, so with the width unknown noise is no reason to stop
+        if found.status is Status.NOISY and (options.width is not None or size >= limit):
+            return _from_all(source, run, numbers[run.task.aside], found, options)
+        if size >= limit:
+            return _note(found, f"searched among {size} of {n} rows, as many as memory= allows")
+        size = limit if found.status is Status.NOISY else min(4 * size, limit)
+
+
+def _from_all(source: Source, run: _Run, held: NDArray[np.intp], found: Recovery, options: Options) -> Recovery:
+    """What a few rows show up to noise, refined on all of them."""
     began = time.perf_counter()
-    task = make_task(samples, activation, rng)
-    stages = [Stage("prepare", time.perf_counter() - began, 1.0, f"{task.rows.n} rows, {task.held.n} set aside")]
-    if task.values <= task.parameters(width if width is not None else 1):
-        return _too_few(task, width, stages)
-    deadline = float("inf") if seconds is None else began + seconds
-    with cores():
-        return _run(task, width, Search(task, rng, starts, deadline, progress, stages=stages))
+    task = whole_task(source, run.task, held)
+    U, interrupted = refine(task, found.network, options.progress, options.deadline)
+    answer = settle(task, project(task.rows, task.shape, U))
+    note = f"found from {run.task.rows.n} rows, then refined on {task.rows.n}"
+    return conclude(
+        task,
+        answer,
+        width=options.width,
+        agreeing=run.search.agreeing,
+        rival=None,
+        interrupted=interrupted,
+        notes=[*run.search.notes, note],
+        stages=[*found.stages, Stage("all rows", time.perf_counter() - began, answer.loss, note)],
+        details={**found.details, "rows_searched": run.task.rows.n, "rows": task.rows.n},
+    )
+
+
+def _note(found: Recovery, note: str) -> Recovery:
+    certificate = replace(found.certificate, notes=(*found.certificate.notes, note))
+    return replace(found, certificate=certificate, message=f"{found.message} ({note[0].upper()}{note[1:]}.)")
+
+
+class _Run:
+    """One search among rows in memory: the task it made of them, the search, and the result."""
+
+    def __init__(self, samples: Samples, options: Options) -> None:
+        began = time.perf_counter()
+        self.task = make_task(samples, options.activation, options.rng)
+        self.used = np.setdiff1d(np.arange(samples.n), self.task.aside)
+        note = f"{self.task.rows.n} rows, {self.task.held.n} set aside"
+        stages = [Stage("prepare", time.perf_counter() - began, 1.0, note)]
+        self.search = Search(self.task, options.rng, options.starts, options.deadline, options.progress, stages=stages)
+        if self.task.values <= self.task.parameters(1 if options.width is None else options.width):
+            self.result = _too_few(self.task, options.width, stages)
+        else:
+            self.result = _run(self.task, options.width, self.search)
 
 
 def _run(task: MemoryTask, width: int | None, search: Search) -> Recovery:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -11,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation
-from relumine.data.sources import as_samples
-from relumine.methods.auto import recover_auto
+from relumine.data.sources import Samples, Source, as_samples, count, materialise, open_source
+from relumine.fit.journal import Journal
+from relumine.methods.auto import MEMORY, recover_auto
 from relumine.methods.awasthi import recover_awasthi
 from relumine.methods.zhong import recover_zhong
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed
@@ -23,13 +26,21 @@ _PAPERS: dict[str, Callable[..., Recovery]] = {"awasthi": recover_awasthi, "zhon
 
 
 def recover(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Any,
+    y: ArrayLike | None = None,
     width: int | None = None,
     *,
     method: Literal["auto", "awasthi", "zhong"] = "auto",
     activation: str | Activation = "relu",
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
+    target: str | list[str] | None = None,
+    features: list[str] | None = None,
+    bad_rows: Literal["raise", "skip"] = "raise",
+    storage: Literal["float64", "float32"] = "float64",
+    engine: Literal["dask"] | None = None,
+    client: Any = None,
+    memory: float = MEMORY,
+    checkpoint: str | PathLike[str] | None = None,
     rng: int | np.random.Generator | None = None,
     starts: int = 20,
     seconds: float | None = None,
@@ -42,10 +53,12 @@ def recover(
 
     Parameters
     ----------
-    X : (n, d) array
-        Inputs, one sample a row. Any continuous distribution; about 5·width·(d+1) rows for exact data.
+    X : (n, d) array, or a source of samples
+        Inputs, one sample a row. Any continuous distribution; about 5·width·(d+1) rows for exact data. Or what
+        :func:`relumine.data.sources.open_source` takes: the path, glob or folder of parquet, csv, arrow or npz files, a
+        list of chunks (X, y), dask arrays or dataframes. What does not fit in ``memory`` stays where it is.
     y : (n,) or (n, q) array
-        Outputs; several outputs share one hidden layer.
+        Outputs; several outputs share one hidden layer. Not for files, which name their ``target``.
     width : int, optional
         Number of hidden units; found from the data when None.
     method : {"auto", "awasthi", "zhong"}
@@ -55,7 +68,21 @@ def recover(
         (:func:`relumine.methods.awasthi.recover_awasthi`, :func:`relumine.methods.zhong.recover_zhong`).
     activation : str or Activation, default "relu"
     sample_weight : (n,) array, optional
-        Row weights (inverse noise variances).
+        Row weights (inverse noise variances); the name of a column for files.
+    target, features : column names, optional
+        Of files and dataframes: the output(s), and the inputs (all other columns by default).
+    bad_rows : {"raise", "skip"}
+        Rows with missing or infinite values: an error that says where, or left out and counted.
+    storage : {"float64", "float32"}
+        Type in which inputs are read from a source; float32 halves the traffic but rounds them, so nothing is exact.
+    engine, client : "dask" and a distributed.Client, optional
+        Read files on the workers of a cluster. Dask collections go to the workers anyway.
+    memory : float, default 512e6
+        Bytes that rows from a source may take; beyond that the search works on as many as fit, and all others are
+        passed over where they are.
+    checkpoint : path, optional
+        File that keeps the state of a long run, written every half minute; a run with the same data and options that
+        finds it goes on from there. Removed at the end.
     rng : int or Generator, optional
         Seed. The same seed gives the same answer.
     starts : int, default 20
@@ -91,7 +118,7 @@ def recover(
     ('exact', True)
     """
     sigma = activations.get(activation)
-    samples = as_samples(X, y, sample_weight)
+    data = _data(X, y, sample_weight, target, features, bad_rows, storage, engine, client)
     if width is not None and (not isinstance(width, int | np.integer) or isinstance(width, bool) or width < 0):
         raise InvalidInput(f"width must be a whole number ≥ 0 or None (find it), got {width!r}")
     if not isinstance(starts, int | np.integer) or starts < 1:
@@ -110,14 +137,35 @@ def recover(
     if method == "auto":
         if options:
             raise InvalidInput(f"method='auto' does not know the option {next(iter(options))!r}")
-        result = recover_auto(samples, width, sigma, rng=generator, starts=starts, seconds=seconds, progress=progress)
+        if not isinstance(memory, int | float) or not memory >= 1e6:
+            raise InvalidInput(f"memory is a number of bytes, at least 1e6; got {memory!r}")
+        journal = None
+        if checkpoint is not None:
+            asked = {"width": width, "activation": sigma.name, "starts": starts, "memory": memory}
+            journal = open_journal(checkpoint, data, asked, generator)
+        result = recover_auto(
+            data,
+            width,
+            sigma,
+            rng=generator,
+            starts=starts,
+            seconds=seconds,
+            progress=progress,
+            memory=memory,
+            journal=journal,
+        )
+        if journal is not None and result.status.value != "interrupted":
+            journal.path.unlink(missing_ok=True)
     elif method in _PAPERS:
         if width is None:
             raise InvalidInput(f"method={method!r} needs the width; method='auto' can find it")
-        if sample_weight is not None:
+        if checkpoint is not None:
+            raise InvalidInput(f"method={method!r} keeps no checkpoint; method='auto' does")
+        samples = _in_memory(data, method, memory)
+        if samples.weight is not None:
             raise InvalidInput(f"method={method!r} does not take sample_weight; use method='auto'")
         try:
-            result = _PAPERS[method](X, y, width, activation=sigma, rng=generator, **options)
+            result = _PAPERS[method](samples.X, samples.y, width, activation=sigma, rng=generator, **options)
         except TypeError as error:
             if options and "unexpected keyword argument" in str(error):
                 raise InvalidInput(f"method={method!r}: {error}") from None
@@ -129,6 +177,68 @@ def recover(
     if on_failure == "raise" and not result.ok and result.status.value != "interrupted":
         raise RecoveryFailed(result)
     return result
+
+
+def _data(
+    X: Any,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | str | None,
+    target: str | list[str] | None,
+    features: list[str] | None,
+    bad_rows: Literal["raise", "skip"],
+    storage: Literal["float64", "float32"],
+    engine: Literal["dask"] | None,
+    client: Any,
+) -> Samples | Source:
+    """Arrays as checked samples, anything else as a source that can be read more than once."""
+    plain = target is None and features is None and engine is None and bad_rows == "raise" and storage == "float64"
+    mapped = isinstance(X, np.memmap) or type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+    if y is not None and plain and not mapped and not isinstance(X, str | PathLike):
+        if isinstance(sample_weight, str):
+            raise InvalidInput("sample_weight names a column only with files; with arrays pass the weights")
+        return as_samples(X, y, sample_weight)
+    source = open_source(
+        X,
+        y,
+        target=target,
+        features=features,
+        sample_weight=sample_weight,
+        bad_rows=bad_rows,
+        storage=storage,
+        engine=engine,
+        client=client,
+    )
+    if source.passes is not None:
+        raise InvalidInput(
+            f"{source.label} can be read only once, which is enough for moments (relumine.data.moments) but not for a "
+            "fit; pass a list of chunks, files, or an object whose __iter__ starts afresh"
+        )
+    return source
+
+
+def _in_memory(data: Samples | Source, method: str, memory: float) -> Samples:
+    if isinstance(data, Samples):
+        return data
+    needed = 8.0 * count(data) * (data.d + data.q)
+    if needed > memory:
+        raise InvalidInput(
+            f"method={method!r} works on rows in memory; {data.label} has {needed / 1e6:.0f} MB of them, more than "
+            f"memory={memory:g} bytes. Raise memory=, or use method='auto', which can leave them where they are"
+        )
+    return materialise(data)
+
+
+def open_journal(
+    path: str | PathLike[str], data: Samples | Source, options: dict[str, Any], rng: np.random.Generator
+) -> Journal:
+    """The journal of this run, known by its options and some of its rows; random numbers begin where it began."""
+    head = (data.X[:64], data.y[:64]) if isinstance(data, Samples) else data.head(64)[:2]
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(part[:64], dtype=np.float64).tobytes() for part in head))
+    n = data.n if isinstance(data, Samples) else count(data)
+    task = {key: repr(value) for key, value in {"rows": n, **options}.items()} | {"data": digest.hexdigest()}
+    journal = Journal.open(path, task, rng.bit_generator.state)
+    rng.bit_generator.state = journal.random
+    return journal
 
 
 def _consolidated(result: Recovery) -> Recovery:

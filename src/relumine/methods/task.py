@@ -84,10 +84,11 @@ class Task:
 
 @dataclass(frozen=True)
 class MemoryTask(Task):
-    """A task whose rows are in memory, as the search needs."""
+    """A task whose rows are in memory, as the search needs; ``aside``: numbers of the samples set aside."""
 
     rows: MemoryRows
     plain: MemoryRows
+    aside: NDArray[np.intp]
 
 
 def make_task(samples: Samples, activation: Activation, rng: np.random.Generator) -> MemoryTask:
@@ -126,6 +127,7 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
         distinct=distinct - (np.unique(groups[aside]).size if distinct < samples.n else spare),
         vector=samples.y.ndim == 1,
         discrete=_discrete(samples.X),
+        aside=np.flatnonzero(aside),
     )
 
 

@@ -17,7 +17,7 @@ from relumine.fit.inference import Inference, infer, parameter_count, structure_
 from relumine.fit.levenberg import minimise
 from relumine.fit.passes import Model
 from relumine.fit.projection import Projection, project
-from relumine.fit.prune import POLISH
+from relumine.fit.prune import POLISH, noisy_polish
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import shape_of
 from relumine.methods.search import STRUCTURE
@@ -71,7 +71,7 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
         U, how = _from_the_remainder(task, net, blind[0]), "signs, and one unit, from what the others leave"
     # refit as a pure network: v = c = 0 is information, and uses it
     plain = shape_of(net.activation, sign_free=False)
-    fit = minimise(task.plain, plain, U, POLISH)
+    fit = minimise(task.plain, plain, U, POLISH if exact else noisy_polish(task.values))
     pure_loss = fit.at.loss / norm2
     if exact:
         fits = task.is_exact(fit.at.squares)
