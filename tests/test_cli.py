@@ -20,7 +20,7 @@ def run(*arguments: object) -> Result:
 
 def test_help_and_version() -> None:
     assert run("--version").output.strip() == f"relumine {rl.__version__}"
-    for command in ("demo", "decode"):
+    for command in ("demo", "recover", "extract", "report", "predict", "export", "decode", "paper"):
         assert command in run("--help").output
         assert run(command, "--help").exit_code == 0
 
@@ -120,10 +120,10 @@ def test_decode_that_fails_writes_nothing(tmp_path: Path, probes: tuple) -> None
     [
         ("a,b,y\n1,2,x\n", [], "number"),
         ("", [], "empty"),
-        ("a,b\n", [], "empty"),
-        ("1,2\n3,4\n5,6\n", [], "names"),
-        ("a,b,y\n1,2,3\n1,2\n", [], "number"),
-        (None, [], "No such file"),
+        ("a,b\n", [], "no rows"),
+        ("1,2,x\n3,4,z\n5,6,z\n", [], "number"),
+        ("a,b,y\n1,2,3\n1,2\n", [], "fields"),
+        (None, [], "no such file"),
         ("a,y\n1,2\n2,3\n", ["--target", "zz"], "zz"),
         ("a,y\n1,2\n2,3\n", ["--bound", "-1"], "positive"),
         ("a,y\n1,2\n2,3\n", ["--method", "magic"], "magic"),

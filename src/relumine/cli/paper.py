@@ -37,6 +37,8 @@ def paper(
 ) -> None:
     """Run a paper's figure: numbers to JSON (a stopped run resumes), then the picture from the JSON."""
     if not name:
+        if figure != "all" or quick or plot_only or workers is not None or out is not None:
+            raise InvalidInput(f"name the paper; there are: {', '.join(papers())}")
         typer.echo("\n".join(f"{n:14s} {_title(n)}" for n in papers()))
         return
     if name not in papers():

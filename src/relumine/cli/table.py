@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import glob
 import gzip
 import io
 import os
@@ -14,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.data.sources import Source, open_source
-from relumine.data.sources.tables import find_files, reader_of
 from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
@@ -24,6 +24,7 @@ __all__ = ["Table", "columns_of", "open_table"]
 _HEADS = 1 << 16  # bytes that show the dialect
 _LONGEST = 1 << 20  # characters of a line
 _ARRAYS = (".npy", ".npz")
+_TABLES = (".parquet", ".arrow", ".feather", ".csv")
 
 
 @dataclass
@@ -79,12 +80,12 @@ class Table:
         """The rows."""
         bad = "skip" if skip_bad_rows else "raise"
         if self.values is not None:
-            at = [self.names.index(c) for c in inputs], [self.names.index(c) for c in targets]
-            X, Y = self.values[:, at[0]], self.values[:, at[1]]
+            place = {name: j for j, name in enumerate(self.names)}
+            X, Y = self.values[:, [place[c] for c in inputs]], self.values[:, [place[c] for c in targets]]
             good = np.isfinite(X).all(axis=1) & np.isfinite(Y).all(axis=1)
             if not good.all() and not skip_bad_rows:
                 row = int(np.argmin(good))
-                name = next(c for c in (*inputs, *targets) if not np.isfinite(self.values[row, self.names.index(c)]))
+                name = next(c for c in (*inputs, *targets) if not np.isfinite(self.values[row, place[c]]))
                 raise InvalidInput(
                     f"{self.path}: column {name!r} is missing or not finite in data row {row + 1}; "
                     "fill or drop such rows, or use --skip-bad-rows"
@@ -110,8 +111,12 @@ def open_table(path: str) -> Table:
         odd = _dialect(path)
         if odd is not None:
             return odd
+    if os.path.isdir(path):
+        path = _inside(path)
     if not os.path.exists(path) and not any(c in path for c in "*?["):
         raise InvalidInput(f"no such file: {path}")
+    from relumine.data.sources.tables import find_files, reader_of  # pyarrow, which --help need not load
+
     files = find_files(path)
     schema = reader_of(files).schema(files[0])
     return Table(path, list(schema), {name: kind for name, kind in schema.items() if kind is not None})
@@ -126,6 +131,18 @@ def columns_of(text: str | None) -> list[str]:
     except csv.Error as error:
         raise InvalidInput(f"cannot read the names {text[:60]!r}: {error}") from None
     return [name for name in names if name]
+
+
+def _inside(folder: str) -> str:
+    """The data files directly in a folder, as a glob; what lies deeper is not searched for."""
+    names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file() and not entry.name.startswith("."))
+    found = {ending for name in names for ending in _TABLES if name.lower().endswith(ending)}
+    if len(found) != 1:
+        kinds = f"of several kinds ({', '.join(sorted(found))})" if found else f"({', '.join(_TABLES)}) in this folder"
+        raise InvalidInput(
+            f"{folder}: {'data files ' if found else 'no data files '}{kinds}; name them, as in 'folder/*.csv'"
+        )
+    return os.path.join(glob.escape(folder), f"*{found.pop()}")
 
 
 def _arrays(path: str) -> Table:

@@ -52,7 +52,7 @@ def as_dict(found: Recovery) -> dict[str, Any]:
         "advice": found.status.advice,
         "method": found.method,
         "seconds": found.seconds,
-        "network": {"activation": net.activation.name, **{k: _plain(getattr(net, k)) for k in _KEYS}},
+        "network": {"activation": net.activation.name, "d": net.d, **{k: _plain(getattr(net, k)) for k in _KEYS}},
         "standard_errors": None if se is None else {k: _plain(getattr(se, k)) for k in _KEYS},
         "certificate": _plain(found.certificate),
         "units": _plain(found.units),
@@ -85,9 +85,9 @@ def load(path: str | os.PathLike[str]) -> Recovery:
 def from_dict(content: Mapping[str, Any]) -> Recovery:
     """The way back from :func:`as_dict`."""
     net = content["network"]
-    network = Network(activation=str(net["activation"]), **{k: _array(net[k]) for k in _KEYS})
+    network = Network(activation=str(net["activation"]), **_parameters(net, int(net["d"])))
     se = content["standard_errors"]
-    errors = None if se is None else StandardErrors(**{k: _array(se[k]) for k in _KEYS})
+    errors = None if se is None else StandardErrors(**_parameters(se, network.d))
     if errors is not None:
         for k in _KEYS:
             if getattr(errors, k).shape != getattr(network, k).shape:
@@ -112,6 +112,13 @@ def from_dict(content: Mapping[str, Any]) -> Recovery:
         method=str(content["method"]),
         details=dict(content["details"]),
     )
+
+
+def _parameters(values: Mapping[str, Any], d: int) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
+    arrays = {k: _array(values[k]) for k in _KEYS}
+    if arrays["W"].size == 0:  # [] has forgotten how many columns it had
+        arrays["W"] = arrays["W"].reshape(0, d)
+    return arrays
 
 
 def _stage(stage: Mapping[str, Any]) -> Stage:

@@ -1,0 +1,305 @@
+"""A user's own file, the first time: what is assumed is said, what is wrong is named, what was found is kept."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import relumine as rl
+from relumine.cli import app
+from relumine.cli.watch import Watch
+from relumine.results import Progress
+
+NAMES = ["room temp", "flow, total", "Ünit", "p"]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def truth() -> rl.Network:
+    return rl.planted.network(4, 3, rng=0)
+
+
+@pytest.fixture(scope="module")
+def rows(truth: rl.Network) -> np.ndarray:
+    return np.column_stack(rl.planted.sample(truth, 150, rng=1))
+
+
+def write(path: Path, header: list[str] | None, rows: list[list[object]], delimiter: str = ",") -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerows([header] if header else [])
+        writer.writerows(rows)
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path, rows: np.ndarray) -> Path:
+    return write(tmp_path / "data.csv", [*NAMES, "y"], rows.tolist())
+
+
+def test_csv_to_network_to_report_to_onnx(tmp_path: Path, data: Path, rows: np.ndarray, truth: rl.Network) -> None:
+    """The newcomer's way, to the last digit."""
+    ort = pytest.importorskip("onnxruntime")
+    net, page = tmp_path / "net.safetensors", tmp_path / "report.html"
+    result = run("recover", data, "--target", "y", "--out", net, "--report", page)
+    assert result.exit_code == 0, result.output
+    assert rl.metrics.parameter_error(truth, rl.Network.load(net)) < 1e-9
+    assert "room temp" in page.read_text(encoding="utf-8")
+    assert run("export", net, "--to", "onnx").exit_code == 0
+    session = ort.InferenceSession(str(tmp_path / "net.onnx"))
+    X = rows[:, :-1]
+    (predicted,) = session.run(None, {session.get_inputs()[0].name: X})
+    np.testing.assert_allclose(predicted.ravel(), rl.Network.load(net)(X), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(predicted.ravel(), rows[:, -1], rtol=0, atol=1e-10)
+
+
+def test_json_is_all_there_is_on_stdout(data: Path) -> None:
+    result = run("recover", data, "--width", 3, "--json")
+    content = json.loads(result.stdout)
+    assert (content["status"], content["features"], content["target"]) == ("exact", NAMES, "y")
+    assert np.shape(content["network"]["W"]) == (3, 4)
+    assert "target: y" in result.stderr
+    assert "loss" in result.stderr
+    quiet = run("recover", data, "--width", 3, "-q")
+    assert (quiet.exit_code, quiet.output) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("headerless", "no header"), ("semicolons", "';'"), ("tabs", "tabs"), ("index", "row numbers")]
+)
+def test_other_dialects(tmp_path: Path, rows: np.ndarray, kind: str, said: str) -> None:
+    header, lines, path = [*NAMES, "y"], rows.tolist(), tmp_path / "a.csv"
+    if kind == "headerless":
+        write(path, None, lines)
+    elif kind == "semicolons":
+        write(path, header, [[repr(v).replace(".", ",") for v in row] for row in lines], ";")
+    elif kind == "tabs":
+        write(path, header, lines, "\t")
+    else:
+        write(path, ["", *header], [[i, *row] for i, row in enumerate(lines)])
+    result = run("recover", path, "--width", 3, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["status"] == "exact"
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npz", "npy"])
+def test_other_files(tmp_path: Path, rows: np.ndarray, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.table(dict(zip([*NAMES, "y"], rows.T, strict=True))), path)
+    elif kind == "npz":
+        np.savez(path, X=rows[:, :-1], y=rows[:, -1])
+    else:
+        np.save(path, rows)
+    result = run("recover", path, "--width", 3, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["status"] == "exact"
+
+
+def test_text_is_named_and_can_be_left_out(tmp_path: Path, rows: np.ndarray) -> None:
+    path = write(tmp_path / "a.csv", ["my city", *NAMES, "y"], [["Rome", *row] for row in rows.tolist()])
+    result = run("recover", path)
+    assert result.exit_code == 2
+    assert "'my city'" in result.stderr
+    assert "--ignore 'my city'" in result.stderr
+    assert run("recover", path, "--ignore", "my city", "--width", 3, "-q").exit_code == 0
+    assert run("recover", path, "--features", "p,Ünit,room temp,'flow, total'", "--width", 3, "-q").exit_code == 2
+    names = 'p,Ünit,room temp,"flow, total"'
+    assert run("recover", path, "--features", names, "--width", 3, "-q").exit_code == 0
+
+
+def test_missing_values_are_named_and_can_be_left_out(tmp_path: Path, rows: np.ndarray) -> None:
+    lines: list[list[object]] = rows.tolist()
+    lines[6][2] = ""
+    path = write(tmp_path / "a.csv", [*NAMES, "y"], lines)
+    result = run("recover", path)
+    assert result.exit_code == 2
+    assert "Ünit" in result.stderr
+    assert "row 8" in result.stderr  # as a spreadsheet counts
+    assert "--skip-bad-rows" in result.stderr
+    result = run("recover", path, "--skip-bad-rows", "--width", 3)
+    assert result.exit_code == 0
+    assert "left out: 1 rows" in result.stderr
+
+
+def test_failure_has_a_code_a_reason_and_no_network(tmp_path: Path, rows: np.ndarray) -> None:
+    path = write(tmp_path / "a.csv", [*NAMES, "y"], rows[:12].tolist())
+    out, page = tmp_path / "net.safetensors", tmp_path / "r.html"
+    result = run("recover", path, "--width", 5, "--out", out, "--report", page, "--save", tmp_path / "r.json")
+    assert result.exit_code == 1
+    assert "Too few samples" in result.output
+    assert not out.exists()
+    assert "Too few samples" in page.read_text(encoding="utf-8")
+    assert run("report", tmp_path / "r.json", "-o", tmp_path / "again.html").exit_code == 0
+
+
+def test_predict_by_name_and_by_order(tmp_path: Path, data: Path, rows: np.ndarray) -> None:
+    net, saved = tmp_path / "net.safetensors", tmp_path / "result.json"
+    assert run("recover", data, "--width", 3, "-q", "--out", net, "--save", saved).exit_code == 0
+    result = run("predict", net, data, "--out", tmp_path / "p.csv")
+    assert "error against y" in result.stdout
+    values = np.loadtxt(tmp_path / "p.csv", skiprows=1)
+    np.testing.assert_allclose(values, rows[:, -1], atol=1e-10)
+    # the columns in another order and without y: a saved result knows the names
+    turned = write(tmp_path / "t.csv", NAMES[::-1], rows[:, 3::-1].tolist())
+    result = run("predict", saved, turned, "--json")
+    np.testing.assert_allclose(json.loads(result.stdout)["predictions"], rows[:, -1], atol=1e-10)
+    result = run("predict", net, turned, "--features", 'room temp,"flow, total",Ünit,p', "--out", tmp_path / "p.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "p.npy"), rows[:, -1], atol=1e-10)
+    assert run("predict", net, write(tmp_path / "s.csv", ["a", "b"], [[1, 2]])).exit_code == 2
+
+
+@pytest.mark.parametrize("kind", ["onnx", "npz", "json", "safetensors"])
+def test_export_and_back(tmp_path: Path, truth: rl.Network, kind: str) -> None:
+    truth.save(tmp_path / "a.safetensors")
+    out = tmp_path / f"b.{kind}"
+    assert run("export", tmp_path / "a.safetensors", "--to", kind, "--out", out).exit_code == 0
+    X = np.random.default_rng(0).normal(size=(5, 4))
+    np.testing.assert_allclose(rl.Network.load(out)(X), truth(X), atol=1e-12)
+    assert run("export", tmp_path / "a.safetensors", "--to", "safetensors").exit_code == 2  # would overwrite itself
+
+
+def test_export_to_torch(tmp_path: Path, truth: rl.Network) -> None:
+    truth.save(tmp_path / "a.safetensors")
+    result = run("export", tmp_path / "a.safetensors", "--to", "torch")
+    try:
+        import torch
+    except ImportError:
+        assert result.exit_code in (2, 4)
+        assert "relumine[torch]" in result.stderr
+    else:
+        assert result.exit_code == 0
+        assert torch.load(tmp_path / "a.pt", weights_only=True)
+
+
+def test_extract_a_function_and_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("a_box_of_mine.py").write_text(
+        "import sys\n"
+        "def f(X):\n"
+        "    return [max(x[0] + 2 * x[1] + 0.3, 0) - 2 * max(x[1] - x[2] - 0.2, 0) for x in X]\n"
+        "if __name__ == '__main__':\n"
+        "    for y in f([[float(v) for v in line.split(',')] for line in sys.stdin]): print(repr(y))\n"
+    )
+    options = ("--dim", 3, "--width", 2, "--json", "-q")
+    result = run("extract", "a_box_of_mine:f", *options, "--report", "r.html", "--queries", "q.npz")
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    assert content["status"] == "exact"
+    assert content["queries"] >= len(np.load("q.npz")["X"]) >= 12
+    result = run("extract", "--command", f"{sys.executable} a_box_of_mine.py", *options)
+    assert json.loads(result.stdout)["status"] == "exact"
+
+
+def test_paper_lists_and_refuses() -> None:
+    result = run("paper")
+    assert result.exit_code == 0
+    assert "zhong2017" in result.output
+    assert run("paper", "zhong1017").exit_code == 2
+    assert run("paper", "zhong2017", "--figure", "9z").exit_code == 2
+
+
+def test_paper_draws_what_was_computed(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    source = Path(__file__).parents[1] / "docs" / "figures" / "oymak2018" / "figure2a.json"
+    if not source.exists():
+        pytest.skip("no computed figure here")
+    (tmp_path / "figure2a.json").write_bytes(source.read_bytes())
+    result = run("paper", "oymak2018", "--figure", "2a", "--plot-only", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "figure2a.png").exists()
+
+
+# -- stopping -------------------------------------------------------------------------------------------------
+
+
+def test_first_interrupt_stops_gently_second_aborts() -> None:
+    step = Progress("start 1", 1, 0.5, 3)
+    with Watch(quiet=True) as watch:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)  # nothing to keep yet
+        watch(step)
+        signal.raise_signal(signal.SIGINT)
+        assert watch.stopping
+        with pytest.raises(KeyboardInterrupt):
+            watch(step)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_time_limit_keeps_the_best_so_far(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 12))
+    path = tmp_path / "a.npz"
+    np.savez(path, X=X, y=np.sin(3.0 * X).sum(axis=1))
+    out = tmp_path / "net.safetensors"
+    result = run("recover", path, "--width", 25, "--seconds", 0.5, "--starts", 1000, "--out", out)
+    assert result.exit_code == 3
+    assert "best network so far" in result.stderr
+    assert rl.Network.load(out).d == 12
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
+def test_control_c_leaves_the_best_network_on_disk(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 12))
+    np.savez(tmp_path / "a.npz", X=X, y=np.sin(3.0 * X).sum(axis=1))
+    command = [sys.executable, "-m", "relumine.cli", "recover", "a.npz", "--width", "12", "--starts", "9999"]
+    with subprocess.Popen(
+        [*command, "--out", "net.npz", "--json"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "start 1" in line:
+                break
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 3, err
+    assert json.loads(out)["status"] == "interrupted"
+    assert rl.Network.load(tmp_path / "net.npz").d == 12
+    assert "Traceback" not in err
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    result = run("recover", tmp_path / "nowhere.csv", "--debug")
+    assert isinstance(result.exception, rl.InvalidInput)
+    assert isinstance(run("recover", tmp_path / "nowhere.csv").exception, SystemExit)
+
+
+def test_errors_as_json(tmp_path: Path) -> None:
+    result = run("recover", tmp_path / "nowhere.csv", "--json")
+    content = json.loads(result.stdout)
+    assert content["exit_code"] == result.exit_code == 2
+    assert "no such file" in content["error"]
+
+
+def test_completion_knows_commands_and_values() -> None:
+    command = [sys.executable, "-c", "from relumine.cli import app; app(prog_name='relumine')"]
+    environment = {**os.environ, "_RELUMINE_COMPLETE": "complete_bash", "COMP_WORDS": "relumine rec", "COMP_CWORD": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert "recover" in done.stdout
+    environment |= {"COMP_WORDS": "relumine recover a.csv --activation squ", "COMP_CWORD": "4"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert "squared_relu" in done.stdout
