@@ -17,7 +17,7 @@ from relumine.formats.files import LARGEST, checked_size
 from relumine.formats.parameters import ARRAYS, FORMAT, VERSION, Parameters, check_origin
 from relumine.results import ModelFileError
 
-__all__ = ["read", "to_bytes"]
+__all__ = ["arrays", "read", "to_bytes"]
 
 _WORDS = ("format", "version", "activation")
 _EXPANSION, _SMALL = 16, 1 << 20  # weights hardly compress: a file that claims more than this is a bomb
@@ -32,23 +32,8 @@ def to_bytes(p: Parameters) -> bytes:
 
 
 def read(path: Path) -> Parameters:
-    """Read the arrays one by one, each only after its header has been held against its size."""
-    size = checked_size(path)
-    budget = min(_EXPANSION * size + _SMALL, LARGEST)
-    found: dict[str, NDArray[Any]] = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-            for name in (*ARRAYS, *_WORDS):
-                if name in members:
-                    budget -= members[name].file_size
-                    if budget < 0:
-                        raise ModelFileError(f"{path} is damaged: it expands to more than {_EXPANSION} times its size")
-                    found[name] = _array(archive.read(members[name]), name in _WORDS)
-    except ModelFileError as error:
-        raise ModelFileError(str(error) if str(path) in str(error) else f"{path} is damaged: {error}") from None
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
-        raise ModelFileError(f"{path} is not a readable npz file (truncated or foreign): {error}") from error
+    """Read a network; W, b and a are enough."""
+    found = arrays(path, ARRAYS, _WORDS)
     if "format" in found:
         check_origin(str(path), "npz", str(found["format"]), str(found.get("version", "?")))
     missing = {"W", "b", "a"} - set(found)
@@ -56,6 +41,29 @@ def read(path: Path) -> Parameters:
         raise ModelFileError(f"{path} holds no network: missing {', '.join(sorted(missing))}")
     sigma = str(found.get("activation", "relu"))
     return Parameters(found["W"], found["b"], found["a"], found.get("v"), found.get("c"), sigma)
+
+
+def arrays(
+    path: Path, numbers: tuple[str, ...], words: tuple[str, ...] = (), most: int = LARGEST
+) -> dict[str, NDArray[Any]]:
+    """Those of the named arrays that the file has, each read only after its header was held against its size."""
+    size = checked_size(path, most)
+    budget = min(_EXPANSION * size + _SMALL, most)
+    found: dict[str, NDArray[Any]] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            for name in (*numbers, *words):
+                if name in members:
+                    budget -= members[name].file_size
+                    if budget < 0:
+                        raise ModelFileError(f"it expands to more than {_EXPANSION} times its size")
+                    found[name] = _array(archive.read(members[name]), name in words)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from None
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
+        raise ModelFileError(f"{path} is not a readable npz file (truncated or foreign): {error}") from error
+    return found
 
 
 def _array(data: bytes, word: bool) -> NDArray[Any]:

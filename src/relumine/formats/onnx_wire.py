@@ -14,6 +14,7 @@ from relumine.results import ModelFileError
 __all__ = ["bounded"]
 
 _MOST = 1 << 21  # bytes of graph, names and constants: a graph of ours has some 500
+_MOST_FIELDS = 20_000  # in one message
 _GRAPH, _INITIALIZER, _NUMBERS = 7, 5, (4, 9, 10)  # field numbers; packed floats, raw bytes, packed doubles
 
 
@@ -35,7 +36,9 @@ def bounded(path: Path, data: bytes) -> None:
 def _fields(view: memoryview) -> Iterator[tuple[int, memoryview]]:
     """(field number, content) of the length-delimited fields of a message; the others are skipped."""
     at = 0
-    while at < len(view):
+    for _ in range(_MOST_FIELDS):
+        if at >= len(view):
+            return
         key, at = _varint(view, at)
         wire = key & 7
         if wire == 2:
@@ -50,6 +53,7 @@ def _fields(view: memoryview) -> Iterator[tuple[int, memoryview]]:
             at += 8 if wire == 1 else 4
         else:
             raise ValueError("not a protocol buffer")
+    raise ValueError("it has too many parts")
 
 
 def _varint(view: memoryview, at: int) -> tuple[int, int]:
