@@ -82,7 +82,7 @@ class DaskSource:
                 step = rows or max(len(chunk.Y), 1)
                 for s in (slice(i, i + step) for i in range(0, len(chunk.Y), step)):
                     weight = None if chunk.weight is None else chunk.weight[s]
-                    yield Chunk(chunk.X[s], chunk.Y[s], weight, first)
+                    yield _aligned(Chunk(chunk.X[s], chunk.Y[s], weight, first))
                     first += len(chunk.Y[s])
 
     def head(self, rows: int = 1024) -> Chunk:
@@ -100,7 +100,7 @@ class DaskSource:
             raise InvalidInput(f"{self.label} has no row {indices[-1]}")
         edges = [*np.searchsorted(indices, firsts), len(indices)]
         wanted = [(p, indices[a:b] - f) for p, f, a, b in zip(self.partitions, firsts, edges, edges[1:]) if b > a]
-        found = [self._result(partial(self._submit, _rows, p, at)) for p, at in wanted]
+        found = self._result(lambda: self._submit(_same, [self._submit(_rows, p, at) for p, at in wanted]))
         weight = None if not found or found[0].weight is None else np.concatenate([f.weight for f in found])
         return Chunk(np.concatenate([f.X for f in found]), np.concatenate([f.Y for f in found]), weight)
 
@@ -283,7 +283,15 @@ def _same(value: Any) -> Any:
 
 def _apply(partition: tuple[list[Chunk], int], part: Part, first: int) -> tuple[Array, ...] | None:
     chunks = partition[0]
-    return add_up(part(c._replace(first=first + c.first)) for c in chunks) if chunks else None
+    return add_up(part(_aligned(c)._replace(first=first + c.first)) for c in chunks) if chunks else None
+
+
+def _aligned(chunk: Chunk) -> Chunk:
+    """Arrays from another worker may start at any byte, and then XᵀX would be rounded differently (GEMM, not SYRK)."""
+    weight = None if chunk.weight is None else np.require(chunk.weight, requirements=["C", "A"])
+    return Chunk(
+        np.require(chunk.X, requirements=["C", "A"]), np.require(chunk.Y, requirements=["C", "A"]), weight, chunk.first
+    )
 
 
 def _add(sums: list[tuple[Array, ...] | None]) -> tuple[Array, ...] | None:
