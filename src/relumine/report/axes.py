@@ -37,7 +37,10 @@ def _scientific(value: float) -> str:
 
 def linear_ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Round numbers that cover [low, high]."""
-    span = max(high - low, 1e-300)
+    least = 1e-9 * max(abs(low), abs(high), 1e-290)  # closer ticks could not be told apart
+    if high - low < least:
+        low, high = low - least, high + least
+    span = high - low
     step = 10.0 ** floor(log10(span / most))
     step *= next(k for k in (1, 2, 5, 10, 20) if span / (step * k) <= most)
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)

@@ -1,0 +1,226 @@
+"""The page and the result file: true to the numbers, safe with other people's text, bounded in size."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+import zlib
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import relumine as rl
+from relumine import report
+from relumine.report import png
+from relumine.report.axes import label, linear_ticks, log_ticks
+from relumine.results import Certificate, Recovery, Stage, StandardErrors, Status, Units
+
+
+def recovery(
+    d: int = 3, m: int = 2, q: int | None = None, status: Status = Status.NOISY, **details: object
+) -> Recovery:
+    rng = np.random.default_rng(0)
+    net = rl.planted.network(d, m, rng=rng, outputs=q)
+    se = StandardErrors(*(np.full(getattr(net, k).shape, 0.01) for k in ("W", "b", "a", "v", "c")))
+    certificate = Certificate(0.01, 20, 0.05, 12.0, "this", "that", ("a note",))
+    return Recovery(
+        net, status, "a message", certificate, Units((0,), (1,), ()), se, (Stage("fit", 0.5, 1e-3),), "auto", details
+    )
+
+
+class Reader(HTMLParser):
+    """Tags and attributes, to see what a browser would."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+# -- the result file -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("m", "q"), [(2, None), (2, 3), (0, None), (1, 1)])
+def test_result_file_and_back(tmp_path: Path, m: int, q: int | None) -> None:
+    found = recovery(m=m, q=q, history=(1.0, 0.5), trace=[("start 1", [1.0, 0.1])])
+    found = replace(found, certificate=replace(found.certificate, condition=float("nan")))
+    report.save(found, tmp_path / "r.json")
+    back = report.load(tmp_path / "r.json")
+    for key in ("W", "b", "a", "v", "c"):
+        np.testing.assert_array_equal(getattr(back.network, key), getattr(found.network, key))
+        np.testing.assert_array_equal(getattr(back.standard_errors, key), getattr(found.standard_errors, key))
+    assert (back.status, back.message, back.units, back.stages) == (
+        found.status,
+        found.message,
+        found.units,
+        found.stages,
+    )
+    assert np.isnan(back.certificate.condition)
+    assert back.details["history"] == [1.0, 0.5]
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_result_of_a_real_run_and_back(tmp_path: Path) -> None:
+    X, y = rl.planted.sample(rl.planted.network(3, 2, rng=0), 80, rng=1)
+    found = rl.recover(X, y, 2, rng=0)
+    report.save(found, tmp_path / "r.json")
+    np.testing.assert_array_equal(report.load(tmp_path / "r.json").network(X), found.network(X))
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["status"] == "exact"
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_damaged_result_files_are_refused_in_words(data: st.DataObject) -> None:
+    """Whatever stands at whatever place: a ModelFileError or a valid result, nothing else."""
+    content = report.as_dict(recovery())
+    node: object = content
+    while True:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+        key = data.draw(st.sampled_from(keys))
+        child = node[key]  # type: ignore[index]
+        if not isinstance(child, dict | list) or not child or data.draw(st.booleans()):
+            break
+        node = child
+    node[key] = data.draw(  # type: ignore[index]
+        st.one_of(
+            st.none(), st.text(max_size=3), st.integers(-5, 10**30), st.lists(st.integers(), max_size=3), st.just({})
+        )
+    )
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "r.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        try:
+            back = report.load(path)
+        except rl.ModelFileError:
+            return
+        report.render(back)
+
+
+# -- the page ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_every_status_has_its_headline(status: Status) -> None:
+    page = report.render(recovery(status=status))
+    assert f"{status.title}" in page
+    assert status.advice.split(".")[0].replace("'", "&#39;") in page
+
+
+def test_the_page_holds_the_numbers() -> None:
+    found = recovery(trace=[("start 1", [1.0, 1e-2]), ("polish", [1e-3])])
+    found = replace(found, details={**found.details, "held_out": {"truth": [0.0, 1.0], "predicted": [0.1, 1.1]}})
+    page = report.render(found, features=["speed", "load", "heat"], target="power")
+    assert f'data-v="{found.network.W[1, 2]}"' in page
+    assert "± 0.01" in page
+    assert "2 rows kept out of the fit" in page
+    assert "power = " in page
+    for word in ("speed", "load", "heat", "start 1", "polish", "a note"):
+        assert word in page
+    # every weight is a cell of the heat map that tells its value
+    assert len(re.findall(r"<title>unit \d, ", page)) == 6
+
+
+def test_hostile_names_stay_text() -> None:
+    evil = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }}"]
+    found = replace(recovery(target=evil[1], advice=evil), message=evil[0])
+    page = report.render(found, features=evil, title=evil[0], network_file="'\"><script>x</script>")
+    tags = Reader(page).tags
+    assert sum(tag == "script" for tag, _ in tags) == 1
+    assert all(not (attrs.get("src") or "data:").startswith("x") for _, attrs in tags)
+    assert not any(name.startswith("on") for _, attrs in tags for name in attrs)
+    assert "{{ 7*7 }}" in page
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    page = report.render(recovery(d=16, m=3), image_shape=(4, 4))
+    for _, attrs in Reader(page).tags:
+        for name in ("src", "href", "data", "action"):
+            assert (attrs.get(name) or "data:").startswith("data:")
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "http:" not in page.replace("http-equiv", "")
+
+
+def test_images_and_their_shape() -> None:
+    found = recovery(d=6, m=3)
+    page = report.render(found, image_shape=(2, 3))
+    assert page.count("<figure>") == 3
+    with pytest.raises(rl.InvalidInput, match="pixels"):
+        report.render(found, image_shape=(4, 4))
+    with pytest.raises(rl.InvalidInput, match="name the 6 inputs"):
+        report.render(found, features=["a"])
+
+
+def test_a_large_network_is_cut_and_says_so() -> None:
+    found = recovery(d=3000, m=500, trace=[("start 1", [10.0**-k for k in range(20)] * 5000)])
+    page = report.render(found)
+    assert len(page) < 3_000_000
+    assert "200 of 500 units" in page
+    assert "400 of 3000 inputs" in page
+    assert "24 of 3000 inputs" in page
+
+
+def test_affine_part_several_outputs_and_no_units() -> None:
+    net = rl.Network(np.zeros((0, 2)), [], [], v=[1.0, 2.0], c=0.5)
+    found = replace(recovery(), network=net, standard_errors=None, units=Units())
+    page = report.render(found)
+    assert "no hidden units" in page
+    assert "Affine part" in page
+    page = report.render(recovery(q=8, held_out={"truth": np.ones((4, 8)), "predicted": np.zeros((4, 8))}))
+    assert "a for output 5" in page
+    assert "2 more outputs are in the network file" in page
+
+
+def test_pixels_are_what_they_should_be() -> None:
+    values = np.array([[1.0, -1.0, 0.0], [0.25, -0.25, 0.5]])
+    uri = png.data_uri(values, 1.0)
+    raw = base64.b64decode(uri.split(",")[1])
+    width, height = struct.unpack(">II", raw[16:24])
+    assert (height, width) == values.shape
+    at = raw.index(b"IDAT")
+    (size,) = struct.unpack(">I", raw[at - 4 : at])
+    lines = np.frombuffer(zlib.decompress(raw[at + 4 : at + 4 + size]), dtype=np.uint8).reshape(2, 4)[:, 1:].astype(int)
+    np.testing.assert_array_equal(np.sign(lines - 128), np.sign(values))
+    np.testing.assert_array_equal(lines[:, 0] - 128, [127, 64])  # square root of the value
+
+
+@given(st.floats(-1e12, 1e12), st.floats(1e-9, 1e12))
+def test_ticks_cover_the_data(low: float, span: float) -> None:
+    ticks = linear_ticks(low, low + span)
+    tolerance = 1e-6 * (ticks[-1] - ticks[0]) + 1e-15 * abs(low)
+    assert ticks[0] <= low + tolerance
+    assert ticks[-1] >= low + span - tolerance
+    assert len(ticks) <= 9
+
+
+def test_labels() -> None:
+    assert [label(v) for v in (0.0, -0.5, 1e-14, 2.5e-9, 120000.0)] == ["0", "−0.5", "10⁻¹⁴", "2.5·10⁻⁹", "1.2·10⁵"]
+    assert log_ticks(-12.5, 0.0)[0] <= -12.5
+
+
+def test_found_plot() -> None:
+    pytest.importorskip("matplotlib")
+    found = recovery(trace=[("start 1", [1.0, 0.1]), ("polish", [0.01])])
+    figure = found.plot(features=["$a$", "b", "c"])
+    image, loss, scatter = figure.axes[:3]
+    np.testing.assert_array_equal(image.images[0].get_array(), found.network.W)
+    assert [
+        line.get_ydata().tolist() for line in loss.lines if len(line.get_xdata()) and line.get_color() == "#1f4e79"
+    ] == [[1.0, 0.1], [0.01]]
+    np.testing.assert_allclose(
+        scatter.collections[-1].get_offsets(), np.column_stack([found.network.b, found.network.a])
+    )
+    figure.canvas.draw()
+    recovery(q=2).plot().canvas.draw()
