@@ -102,10 +102,28 @@ def test_a_generator_is_read_once_and_says_so() -> None:
     source = open_source(pair for pair in pairs())
     assert source.passes == 1
     head = source.head(5)  # not a pass
-    np.testing.assert_array_equal(head.X, X[:1])
+    np.testing.assert_array_equal(head.X, X[:5])
     assert source.reduce(lambda c: (c.X.sum(axis=0),))[0] == pytest.approx(X.sum(axis=0))
     with pytest.raises(InvalidInput, match="cannot be read again: only the moment stage"):
         list(source.chunks())
+
+
+def test_the_first_rows_whatever_the_chunks() -> None:
+    for source in (open_source(X, Y, chunk=2), open_source(pairs()), open_source(iter(pairs()))):
+        np.testing.assert_array_equal(source.head(30).X, X[:30])
+        np.testing.assert_array_equal(source.head(1000).Y, Y)
+        assert count(source) == 53  # still there
+
+
+def test_a_dataframe_with_a_target_column() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=Y[:, 0], w=WEIGHT, name="ann")
+    source = open_source(frame, target="y", features=["c", "a"], sample_weight="w")
+    np.testing.assert_array_equal(materialise(source).X, X[:, [2, 0]])
+    assert (source.names, source.vector) == (("c", "a"), True)
+    assert open_source(frame[["a", "b"]], Y).names == ("a", "b")
+    with pytest.raises(InvalidInput, match="column 'name' is not numeric"):
+        open_source(frame, target="y")
 
 
 def test_weights_travel_and_rows_of_weight_zero_do_not(tmp_path: Path) -> None:
@@ -168,6 +186,8 @@ def test_bad_rows_are_named_or_skipped_and_counted(value: float, tmp_path: Path)
         ({"X": X, "y": Y, "target": "y"}, "with arrays pass y"),
         ({"X": X, "y": Y, "engine": "dask"}, "pass dask arrays"),
         ({"X": X, "y": Y, "chunk": 0}, "at least 1"),
+        ({"X": np.ma.masked_less(X, 0.0), "y": Y, "bad_rows": "skip"}, "masked array"),
+        ({"X": np.full((3, 2), "a"), "y": Y[:3], "bad_rows": "skip"}, "real numbers"),
         ({"X": X, "y": Y, "bad_rows": "ignore"}, "bad_rows is"),
         ({"X": "nowhere.npz"}, "no such file"),
         ({"X": "nowhere.parquet", "target": "y"}, "no data files"),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.data.sources.arrays import MappedSource
-from relumine.data.sources.chunks import Chunk, LocalSource, Part, add_up
+from relumine.data.sources.chunks import Chunk, LocalSource, Part, add_up, join
 from relumine.data.sources.columnar import Parquet
 from relumine.data.sources.tables import Columns, TableSource, choose_columns, find_files, pick, reader_of
 from relumine.results import InvalidInput, RelumineError
@@ -101,8 +101,7 @@ class DaskSource:
         edges = [*np.searchsorted(indices, firsts), len(indices)]
         wanted = [(p, indices[a:b] - f) for p, f, a, b in zip(self.partitions, firsts, edges, edges[1:]) if b > a]
         found = self._result(lambda: self._submit(_same, [self._submit(_rows, p, at) for p, at in wanted]))
-        weight = None if not found or found[0].weight is None else np.concatenate([f.weight for f in found])
-        return Chunk(np.concatenate([f.X for f in found]), np.concatenate([f.Y for f in found]), weight)
+        return join(found) if found else Chunk(np.empty((0, self.d)), np.empty((0, self.q)))
 
     def _firsts(self) -> list[int]:
         """Number of rows before each partition; reads the data if it has not been read yet."""
@@ -313,7 +312,5 @@ def _head(partition: tuple[list[Chunk], int], rows: int) -> Chunk | None:
 
 
 def _rows(partition: tuple[list[Chunk], int], at: NDArray[np.intp]) -> Chunk:
-    chunks = partition[0]
-    X, Y = np.concatenate([c.X for c in chunks]), np.concatenate([c.Y for c in chunks])
-    weights = [c.weight for c in chunks if c.weight is not None]
-    return Chunk(X[at], Y[at], np.concatenate(weights)[at] if weights else None)
+    X, Y, weight, _ = join(partition[0])
+    return Chunk(X[at], Y[at], None if weight is None else weight[at])

@@ -116,7 +116,7 @@ def estimate_from(
     estimate = sums.estimate()
     if estimator != "regressed":
         return estimate
-    X, y = view(source.head(rows_for_errors(sums)))
+    X, y = view(source.head(rows_for_errors(sums)))  # of a generator, those it kept
     return replace(estimate, errors=sums.robust_errors(X, y))
 
 

@@ -98,6 +98,9 @@ def open_arrays(X: ArrayLike, y: ArrayLike, weight: ArrayLike | None, names: Any
     """Arrays as a source; what is mapped, or to be kept in float32, is checked chunk by chunk, the rest at once."""
     lazy = isinstance(X, np.memmap) or isinstance(y, np.memmap)
     if lazy or options.get("storage") == "float32" or options.get("bad_rows") == "skip":
+        for name, value in (("X", X), ("y", y), ("sample_weight", weight)):
+            if isinstance(value, np.ma.MaskedArray):
+                raise InvalidInput(f"{name} is a masked array; drop or fill its masked rows first")
         X, y = np.asanyarray(X), np.asanyarray(y)
         if X.ndim == 2 and not lazy and X.dtype.kind in "fiub" and options.get("storage") == "float32":
             with np.errstate(over="ignore"):

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 Part = Callable[["Chunk"], tuple[Array, ...]]
 T = TypeVar("T")
 
-__all__ = ["Chunk", "LocalSource", "Part", "Piece", "Source", "add_up", "read_ahead", "split"]
+__all__ = ["Chunk", "LocalSource", "Part", "Piece", "Source", "add_up", "join", "read_ahead", "split"]
 
 _NUMBERS = 1 << 20  # numbers in a chunk: 8 MB
 _AHEAD = 2  # chunks that wait, read, while one is worked on
@@ -121,11 +121,22 @@ class LocalSource:
 
     def head(self, rows: int = 1024) -> Chunk:
         """The first rows (see :class:`Source`)."""
-        skipped = self.skipped
-        for chunk in self.chunks(rows):
-            self.skipped = skipped
-            return chunk
-        raise InvalidInput(f"{self.label} has no rows")
+        found: list[Chunk] = []
+        missing, skipped = rows, self.skipped
+        for chunk in self.first_chunks(rows):
+            found.append(chunk)
+            missing -= len(chunk.Y)
+            if missing <= 0:
+                break
+        self.skipped = skipped
+        if not found:
+            raise InvalidInput(f"{self.label} has no rows")
+        X, Y, weight, _ = join(found)
+        return Chunk(X[:rows], Y[:rows], None if weight is None else weight[:rows])
+
+    def first_chunks(self, rows: int) -> Iterator[Chunk]:
+        """Chunks from the beginning, without a pass."""
+        return self.chunks(rows)
 
     def rows_at(self, indices: NDArray[np.intp]) -> Chunk:
         """The rows of these numbers (see :class:`Source`)."""
@@ -209,6 +220,17 @@ def add_up(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
     if not sums:
         raise InvalidInput("the data source has no rows")
     return tuple(sums)
+
+
+def join(chunks: list[Chunk]) -> Chunk:
+    """Consecutive chunks, at least one, as one."""
+    weights = [c.weight for c in chunks if c.weight is not None]
+    return Chunk(
+        np.concatenate([c.X for c in chunks]),
+        np.concatenate([c.Y for c in chunks]),
+        np.concatenate(weights) if weights else None,
+        chunks[0].first,
+    )
 
 
 def split(X: NDArray[np.floating], Y: Array, weight: Array | None, rows: int, where: str, row: int) -> Iterator[Piece]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.data.sources.chunks import Chunk, Source
+from relumine.data.sources.chunks import Chunk, Source, join
 from relumine.data.sources.samples import Samples
 from relumine.results import InvalidInput
 
@@ -31,9 +31,7 @@ def materialise(source: Source) -> Samples:
     parts = list(source.chunks())
     if not parts:
         raise InvalidInput(f"{source.label} has no rows")
-    X, Y = np.concatenate([p.X for p in parts]), np.concatenate([p.Y for p in parts])
-    weight = None if parts[0].weight is None else np.concatenate([p.weight for p in parts if p.weight is not None])
-    return _samples(Chunk(X, Y, weight), source.vector)
+    return _samples(join(parts), source.vector)
 
 
 def take(

@@ -38,6 +38,7 @@ def open_source(
         - path of an npz file with members X and y, or of an npy file (y: another or an array);
         - path, glob, directory or list of parquet, csv, arrow or feather files, with ``target``;
         - iterable of chunks (X, y) or (X, y, weight); a generator is read once, which is enough for moments only;
+        - dataframe, with ``target``;
         - dask array (with ``y``) or dask dataframe (with ``target``).
     y : (n,) or (n, q) array, optional
     target : str or list of str, optional
@@ -78,6 +79,8 @@ def open_source(
         return _open_path(X, y, target, features, sample_weight, engine, client, options)
     if engine is not None:
         raise InvalidInput("engine='dask' reads files; for data in memory pass dask arrays")
+    if target is not None and y is None and hasattr(X, "dtypes") and hasattr(X, "columns"):
+        return _open_frame(X, target, features, sample_weight, options)
     if target is not None:
         raise InvalidInput("target names a column of files or dataframes; with arrays pass y")
     if y is not None:
@@ -109,6 +112,17 @@ def _open_path(
 
         return open_files(X, target, features, weight, client, **options)
     return open_tables(X, target, features, weight, **options)
+
+
+def _open_frame(frame: Any, target: Any, features: Any, weight: Any, options: dict[str, Any]) -> Source:
+    """A dataframe in memory."""
+    from relumine.data.sources.tables import pick
+
+    schema = {str(c): None if getattr(t, "kind", "O") in "fiub" else str(t) for c, t in frame.dtypes.items()}
+    columns = pick("the dataframe", schema, target, features, weight)
+    X, y = (frame[list(names)].to_numpy(dtype=np.float64) for names in (columns.features, columns.targets))
+    weights = None if weight is None else frame[weight].to_numpy(dtype=np.float64)
+    return open_arrays(X, y[:, 0] if columns.vector else y, weights, columns.features, **options)
 
 
 def _paths(X: Any) -> bool:

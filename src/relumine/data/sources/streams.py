@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["FunctionSource", "StreamSource"]
 
+_KEPT_ROWS = 4096  # of a generator, from the beginning
+
 
 class StreamSource(LocalSource):
     """An iterable of chunks (X, y) or (X, y, weight): as many passes as it gives, one if it is an iterator."""
@@ -26,10 +28,15 @@ class StreamSource(LocalSource):
         first = next(iterator, None)
         if first is None:
             raise InvalidInput("the iterable of chunks is empty")
-        # what was taken to see the shapes goes back in front of the others
-        self.items: Iterable[Any] | None = chain([first], iterator) if self.passes else items
-        self.first = first
         X, y, _ = _arrays(first, 0)
+        self.items: Iterable[Any] | None = items
+        self.kept = [first]
+        if self.passes:  # what is taken to see the first rows goes back in front of the others
+            rows = len(X)
+            while rows < _KEPT_ROWS and (item := next(iterator, None)) is not None:
+                self.kept.append(item)
+                rows += len(_arrays(item, len(self.kept) - 1)[0])
+            self.items = chain(self.kept, iterator)
         q = 1 if y.ndim == 1 else y.shape[1]
         options.setdefault("label", "a one-pass generator" if self.passes else "an iterable of chunks")
         super().__init__(X.shape[1], q, vector=y.ndim == 1, **options)
@@ -60,13 +67,15 @@ class StreamSource(LocalSource):
             )
         return X, y.reshape(len(X), q), weight
 
-    def head(self, rows: int = 1024) -> Chunk:
-        """The first rows, also of a generator (see :class:`~relumine.data.sources.Source`)."""
-        for piece in split(*self._piece(self.first, 0), rows, "chunk 0", 0):
+    def first_chunks(self, rows: int) -> Iterator[Chunk]:
+        """Those of a generator were kept."""
+        if self.passes is None:
+            yield from self.chunks(rows)
+            return
+        for piece in self._split(self.kept, rows):
             chunk = self._check(piece, 0)
             if len(chunk.Y):
-                return chunk
-        return super().head(rows)
+                yield chunk
 
 
 class FunctionSource(LocalSource):
