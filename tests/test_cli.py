@@ -20,7 +20,7 @@ def run(*arguments: object) -> Result:
 
 def test_help_and_version() -> None:
     assert run("--version").output.strip() == f"relumine {rl.__version__}"
-    for command in ("demo", "recover", "extract", "report", "predict", "export", "decode", "paper"):
+    for command in ("demo", "recover", "extract", "report", "predict", "export", "advise", "decode", "paper"):
         assert command in run("--help").output
         assert run(command, "--help").exit_code == 0
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import relumine as rl
+from relumine.cli.advise import advise
 from relumine.cli.decode import decode
 from relumine.cli.demo import demo
 from relumine.cli.export import export
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (demo, recover, extract, report, predict, export, decode, paper):
+for command in (demo, recover, extract, report, predict, export, advise, decode, paper):
     app.command()(command)
 
 

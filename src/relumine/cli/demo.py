@@ -59,6 +59,8 @@ def demo(
             live.update(Text(f"{step.stage:9s} step {step.iteration:3d}   relative loss {step.loss:8.1e}  {bar}"))
 
         found = rl.recover(X, y, width=width, rng=seed, on_failure="return", progress=show)
+    if not console.is_terminal:
+        console.print()  # where nothing is redrawn, the last line still waits for its end
     seconds = time.perf_counter() - began
     if found.network.m == truth.m:
         console.print(_comparison(truth, found.network))
@@ -76,7 +78,7 @@ def demo(
         f"  {program} demo --dim 20 --width 40 --seed 7    a larger one\n"
         f"  {program} demo --noise 0.05 --samples 8000     noisy answers\n"
         f"  {program} demo --samples 150                   too few samples: it says so\n"
-        f"  {program} recover your.csv --report report.html   your own rows\n"
+        f"  {program} recover your.csv --report out.html   your own rows, and a page to look at\n"
         "  python: found = relumine.recover(X, y); print(found)",
         highlight=False,
         soft_wrap=True,

@@ -19,6 +19,7 @@ from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
 from relumine.data.sources import Source
 from relumine.results import InvalidInput, Recovery, RelumineWarning, Status
+from relumine.theory.advice import advise
 
 __all__ = ["check_outputs", "check_seconds", "finish", "recover"]
 
@@ -89,6 +90,8 @@ def recover(
     details = {"features": inputs, "target": ", ".join(targets), "seed": seed, "source": Path(file).name}
     details |= {"trace": watch.trace} if watch.trace else {}
     details |= {} if "held_out" in found.details else {"held_out": _some_rows(found, source)}
+    if not found.ok:
+        details["advice"] = _what_to_expect(source, found, width)
     found = replace(found, details={**found.details, **details})
     finish(found, talk, out, report_file, save, shape)
 
@@ -156,6 +159,15 @@ def check_seconds(seconds: float | None) -> None:
     """A time limit is a positive number."""
     if seconds is not None and not 0.0 < seconds < 1e9:
         raise InvalidInput(f"--seconds must be a positive number, got {seconds}")
+
+
+def _what_to_expect(source: Source, found: Recovery, width: int | None) -> list[str]:
+    """Whether a network of this size can be recovered at all, for the report of a failure."""
+    try:
+        advice = advise(source.d, width or found.network.m or 1, found.network.activation)
+    except InvalidInput:
+        return []
+    return [line.strip() for line in str(advice).splitlines() if line.strip()]
 
 
 def _some_rows(found: Recovery, source: Source) -> dict[str, Any]:

@@ -31,8 +31,8 @@ def heat_map(W: Array, rows: Sequence[str], columns: Sequence[str]) -> Markup:
     largest = float(np.abs(W).max(initial=0.0))
     title = f"Heat map of the hidden weights: {m} units by {d} inputs; largest magnitude {largest:.3g}"
     named = d <= 48
-    cell = float(np.clip(760.0 / max(d, 1), 2.0 if d > 120 else 8.0, 34.0))
-    tall = float(np.clip(560.0 / max(m, 1), 2.0, 26.0))
+    cell = float(np.clip(760.0 / max(d, 1), 2.0 if d > 120 else 8.0, 46.0))
+    tall = float(np.clip(560.0 / max(m, 1), 2.0, 32.0))
     left, top = 46.0, 10.0
     if named:
         top += min(max((len(_short(c)) for c in columns), default=1) * 6.2 * (0.72 if cell < 60 else 1.0) + 10.0, 110.0)
