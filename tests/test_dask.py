@@ -56,7 +56,8 @@ def client() -> Iterator[Any]:
 
 
 def arrays() -> tuple[Any, Any]:
-    return da.from_array(X, chunks=(500, 3)), da.from_array(Y, chunks=900)
+    # 17 blocks: a tree of three levels with a rest
+    return da.from_array(X, chunks=(180, 3)), da.from_array(Y, chunks=900)
 
 
 def slowly(chunk: Chunk, seconds: float) -> tuple[np.ndarray, ...]:
@@ -126,8 +127,8 @@ def test_a_worker_killed_on_the_way_changes_nothing(client: Any) -> None:
     source = open_source(*arrays(), client=client)
     expected = source.reduce(partial(slowly, seconds=0.0))
     victim = next(iter(client.run(os.getpid).values()))
-    threading.Timer(0.7, os.kill, (victim, signal.SIGKILL)).start()
-    found = source.reduce(partial(slowly, seconds=0.4))
+    threading.Timer(0.5, os.kill, (victim, signal.SIGKILL)).start()
+    found = source.reduce(partial(slowly, seconds=0.15))
     for left, right in zip(found, expected):
         np.testing.assert_array_equal(left, right)
     with pytest.raises(ProcessLookupError):
