@@ -29,7 +29,6 @@ Array = NDArray[np.float64]
 __all__ = ["Entry", "Journal", "current", "kept"]
 
 _VERSION = "relumine-journal-1"
-EVERY = 30.0  # seconds
 
 
 @dataclass
@@ -63,7 +62,7 @@ class Journal:
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], task: dict[str, str], random: Mapping[str, Any], every: float = EVERY
+        cls, path: str | os.PathLike[str], task: dict[str, str], random: Mapping[str, Any], every: float
     ) -> Journal:
         """The journal at ``path``, or a new one."""
         journal = cls(Path(path), task, random, every)

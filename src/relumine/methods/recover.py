@@ -41,6 +41,7 @@ def recover(
     client: Any = None,
     memory: float = MEMORY,
     checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: float = 30.0,
     rng: int | np.random.Generator | None = None,
     starts: int = 20,
     seconds: float | None = None,
@@ -81,8 +82,10 @@ def recover(
         Bytes that rows from a source may take; beyond that the search works on as many as fit, and all others are
         passed over where they are.
     checkpoint : path, optional
-        File that keeps the state of a long run, written every half minute; a run with the same data and options that
-        finds it goes on from there. Removed at the end.
+        File that keeps the state of a long run; a run with the same data and options that finds it goes on from there.
+        Removed at the end.
+    checkpoint_every : float, default 30
+        Seconds between two writes of it.
     rng : int or Generator, optional
         Seed. The same seed gives the same answer.
     starts : int, default 20
@@ -142,7 +145,7 @@ def recover(
         journal = None
         if checkpoint is not None:
             asked = {"width": width, "activation": sigma.name, "starts": starts, "memory": memory}
-            journal = open_journal(checkpoint, data, asked, generator)
+            journal = open_journal(checkpoint, data, asked, generator, checkpoint_every)
         result = recover_auto(
             data,
             width,
@@ -229,14 +232,14 @@ def _in_memory(data: Samples | Source, method: str, memory: float) -> Samples:
 
 
 def open_journal(
-    path: str | PathLike[str], data: Samples | Source, options: dict[str, Any], rng: np.random.Generator
+    path: str | PathLike[str], data: Samples | Source, options: dict[str, Any], rng: np.random.Generator, every: float
 ) -> Journal:
     """The journal of this run, known by its options and some of its rows; random numbers begin where it began."""
     head = (data.X[:64], data.y[:64]) if isinstance(data, Samples) else data.head(64)[:2]
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(part[:64], dtype=np.float64).tobytes() for part in head))
     n = data.n if isinstance(data, Samples) else count(data)
     task = {key: repr(value) for key, value in {"rows": n, **options}.items()} | {"data": digest.hexdigest()}
-    journal = Journal.open(path, task, rng.bit_generator.state)
+    journal = Journal.open(path, task, rng.bit_generator.state, every)
     rng.bit_generator.state = journal.random
     return journal
 

@@ -1,0 +1,174 @@
+"""A run that was stopped, even killed, goes on where it was and ends with the same network."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+import relumine as rl
+from relumine.fit.journal import Journal
+
+
+@pytest.fixture(scope="module")
+def planted():
+    truth = rl.planted.network(d=6, m=6, rng=0)
+    return truth, *rl.planted.sample(truth, n=500, noise=0.02, rng=1)
+
+
+class Stop(Exception):
+    pass
+
+
+def stopper(after: int):
+    steps = iter(range(after))
+
+    def progress(_: object) -> None:
+        if next(steps, None) is None:
+            raise Stop
+
+    return progress
+
+
+@pytest.mark.parametrize("after", [0, 1, 17, 60, 130])
+def test_a_run_stopped_at_any_step_ends_with_the_same_network(after: int, planted, tmp_path) -> None:
+    _, X, y = planted
+    undisturbed = rl.recover(X, y, width=6, rng=0)
+    path, options = tmp_path / "state", {"width": 6, "rng": 0, "checkpoint_every": 0.0}
+    with pytest.raises(Stop):
+        rl.recover(X, y, checkpoint=path, progress=stopper(after), **options)
+    assert path.exists()
+    steps = []
+    found = rl.recover(X, y, checkpoint=path, progress=steps.append, **options)
+    np.testing.assert_array_equal(found.network.W, undisturbed.network.W)
+    np.testing.assert_array_equal(found.network.a, undisturbed.network.a)
+    assert found.status is undisturbed.status
+    everything = []
+    rl.recover(X, y, width=6, rng=0, progress=everything.append)
+    assert len(steps) == len(everything) - after - 1, "steps in the journal are not taken again"
+    assert not path.exists(), "removed when all is done"
+
+
+def test_it_can_be_stopped_again_and_again(planted, tmp_path) -> None:
+    _, X, y = planted
+    undisturbed = rl.recover(X, y, width=6, rng=0)
+    path = tmp_path / "state"
+    for _ in range(100):
+        try:
+            found = rl.recover(X, y, width=6, rng=0, checkpoint=path, checkpoint_every=0.0, progress=stopper(9))
+        except Stop:
+            continue
+        break
+    np.testing.assert_array_equal(found.network.W, undisturbed.network.W)
+
+
+def test_the_seed_comes_from_the_journal(planted, tmp_path) -> None:
+    """Without a seed a run is a new one each time; going on is not a new run."""
+    _, X, y = planted
+    path = tmp_path / "state"
+    with pytest.raises(Stop):
+        rl.recover(X, y, width=6, checkpoint=path, checkpoint_every=0.0, progress=stopper(30))
+    with safe_open(path, framework="numpy") as file:
+        start = file.get_tensor("0.start")
+    copy = path.read_bytes()
+    first = rl.recover(X, y, width=6, checkpoint=path)
+    path.write_bytes(copy)
+    second = rl.recover(X, y, width=6, checkpoint=path)
+    np.testing.assert_array_equal(first.network.W, second.network.W)
+    assert start.shape == (9, 7)
+
+
+def test_another_run_is_refused(planted, tmp_path) -> None:
+    _, X, y = planted
+    path = tmp_path / "state"
+    with pytest.raises(Stop):
+        rl.recover(X, y, width=6, rng=0, checkpoint=path, checkpoint_every=0.0, progress=stopper(3))
+    with pytest.raises(rl.InvalidInput, match="width"):
+        rl.recover(X, y, width=5, rng=0, checkpoint=path)
+    with pytest.raises(rl.InvalidInput, match="data"):
+        rl.recover(X, y + 1.0, width=6, rng=0, checkpoint=path)
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", b"\xff" * 64])
+def test_a_damaged_journal_is_said(content: bytes, planted, tmp_path) -> None:
+    _, X, y = planted
+    path = tmp_path / "state"
+    path.write_bytes(content)
+    with pytest.raises(rl.InvalidInput, match="remove it"):
+        rl.recover(X, y, width=6, rng=0, checkpoint=path)
+
+
+def test_a_half_written_file_is_never_read(planted, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer dies between writing and renaming: the old file stands."""
+    _, X, y = planted
+    path = tmp_path / "state"
+    with pytest.raises(Stop):
+        rl.recover(X, y, width=6, rng=0, checkpoint=path, checkpoint_every=0.0, progress=stopper(20))
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("relumine.fit.journal.os.replace", lambda *_: (_ for _ in ()).throw(Stop))
+        with pytest.raises(Stop):
+            rl.recover(X, y, width=6, rng=0, checkpoint=path, checkpoint_every=0.0)
+    assert path.read_bytes() == before
+    found = rl.recover(X, y, width=6, rng=0, checkpoint=path)
+    np.testing.assert_array_equal(found.network.W, rl.recover(X, y, width=6, rng=0).network.W)
+
+
+def test_no_folder_no_journal(tmp_path) -> None:
+    with pytest.raises(rl.InvalidInput, match="no folder"):
+        Journal.open(tmp_path / "nowhere" / "state", {}, {}, 30.0)
+
+
+RUN = """
+    import numpy as np, sys, time, relumine as rl
+    truth = rl.planted.network(d=8, m=8, rng=0)
+    X, y = rl.planted.sample(truth, n=4000, noise=0.05, rng=1)
+    slow = float(sys.argv[2])
+    found = rl.recover(
+        X, y, width=8, rng=0, checkpoint=sys.argv[1] if sys.argv[1] != "-" else None, checkpoint_every=0.0,
+        progress=lambda _: time.sleep(slow),
+    )
+    print(found.network.W.tobytes().hex())
+"""
+
+
+def killed_and_resumed(tmp_path, moments: list[float]) -> int:
+    """SIGKILL after each of the given seconds; how many kills hit a run that was still going."""
+    script = tmp_path / "run.py"
+    script.write_text(textwrap.dedent(RUN))
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    reference = subprocess.run(
+        [sys.executable, script, "-", "0"], capture_output=True, check=True, env=environment, timeout=300
+    ).stdout
+    hits = 0
+    for moment in moments:
+        path = tmp_path / "state"
+        path.unlink(missing_ok=True)
+        run = subprocess.Popen([sys.executable, script, path, "0.01"], stdout=subprocess.DEVNULL, env=environment)
+        deadline = time.monotonic() + 60.0
+        while not path.exists() and run.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(moment)
+        hits += run.poll() is None
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        again = subprocess.run(
+            [sys.executable, script, path, "0"], capture_output=True, check=True, env=environment, timeout=300
+        )
+        assert again.stdout == reference
+    return hits
+
+
+def test_killed_once(tmp_path) -> None:
+    assert killed_and_resumed(tmp_path, [0.3]) == 1
+
+
+@pytest.mark.slow
+def test_killed_at_ten_random_moments(tmp_path) -> None:
+    moments = np.random.default_rng(0).uniform(0.0, 3.0, size=10).tolist()
+    assert killed_and_resumed(tmp_path, moments) >= 5

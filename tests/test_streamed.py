@@ -1,0 +1,72 @@
+"""Rows that stay in a source: the same sums as in memory, whatever the chunks."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relumine import activations
+from relumine.data.sources import open_source
+from relumine.data.whiten import whitening
+from relumine.fit.projection import Linearisation, Unknowns, project
+from relumine.fit.rows import MemoryRows, prepare
+from relumine.fit.sign_free import shape_of
+from relumine.fit.starts import random_directions
+from relumine.fit.streamed import Without, prepare_streamed
+
+SHAPE = shape_of(activations.RELU)
+
+
+def data(seed: int, n: int = 60, d: int = 3, q: int = 2, weighted: bool = False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) + 5.0
+    return X, rng.normal(size=(n, q)) + X[:, :1], rng.uniform(0.2, 2.0, size=n) if weighted else None, rng
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    chunk=st.sampled_from([1, 7, 25, 1000]),
+    weighted=st.booleans(),
+    out=st.lists(st.integers(0, 59), unique=True, max_size=20),
+)
+@settings(max_examples=12, deadline=None)
+def test_streamed_rows_are_the_rows(seed: int, chunk: int, weighted: bool, out: list[int]) -> None:
+    X, Y, weight, rng = data(seed, weighted=weighted)
+    left_out = np.array(sorted(out), dtype=np.intp)
+    kept = np.setdiff1d(np.arange(len(X)), left_out)
+    w = None if weight is None else weight[kept] / weight[kept].mean()
+    rows, tau = prepare(whitening(X[kept], w).apply(X[kept]), Y[kept], w)
+    source = Without(open_source(X, Y, sample_weight=weight, chunk=chunk), left_out)
+    streamed, plain, streamed_tau = prepare_streamed(source, np.ones(2), np.ones(2, dtype=bool))
+    assert (streamed.n, streamed.columns, streamed.outputs, plain.affine) == (len(kept), 4, 2, False)
+    np.testing.assert_allclose(streamed_tau, tau, atol=1e-11)
+    assert streamed.norm2 == pytest.approx(rows.norm2, rel=1e-11)
+    U = random_directions(rng, 5, 4)
+    for one, other in ((rows, streamed), (MemoryRows(rows.X, Y[kept], w, affine=False), plain)):
+        at, elsewhere = project(one, SHAPE, U, 1e-3), project(other, SHAPE, U, 1e-3)
+        np.testing.assert_allclose(elsewhere.A, at.A, atol=1e-9)
+        assert elsewhere.loss == pytest.approx(at.loss, rel=1e-9)
+        x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(5, 2)), rng.normal(size=(4, 2)) * one.affine)
+        here, there = Linearisation(one, at), Linearisation(other, elsewhere)
+        np.testing.assert_allclose(there.gradient, here.gradient, atol=1e-9)
+        for part in ("U", "A", "tau"):
+            np.testing.assert_allclose(getattr(there.product(x), part), getattr(here.product(x), part), atol=1e-8)
+
+
+def test_outputs_without_a_bend_are_zero() -> None:
+    X, Y, _, _ = data(0)
+    Y[:, 1] = X @ [1.0, 2.0, 3.0] - 4.0
+    rows, _, tau = prepare_streamed(open_source(X, Y, chunk=20), np.ones(2), np.array([True, False]))
+    (squares,) = rows.sum(lambda B: ((B.Y**2).sum(axis=0),), 1)
+    assert squares[0] > 1.0
+    assert squares[1] == 0.0
+    white = whitening(X)
+    np.testing.assert_allclose(white.apply(X) @ tau[:-1, 1] + tau[-1, 1], Y[:, 1], atol=1e-11)
+
+
+def test_without_leaves_rows_out_of_chunks_and_sums() -> None:
+    X = np.arange(20.0).reshape(10, 2)
+    source = Without(open_source(X, X[:, 0], chunk=4), np.array([0, 5, 9]))
+    np.testing.assert_array_equal(np.concatenate([c.X for c in source.chunks()]), np.delete(X, [0, 5, 9], axis=0))
+    assert source.n == 7
+    assert float(source.reduce(lambda c: (c.Y.sum(),))[0]) == np.delete(X, [0, 5, 9], axis=0)[:, 0].sum()
