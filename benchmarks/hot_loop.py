@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from relumine.activations import RELU
 from relumine.fit.parallel import cores
 from relumine.fit.projection import Linearisation, Unknowns, project
-from relumine.fit.rows import Rows
+from relumine.fit.rows import MemoryRows
 from relumine.fit.sign_free import shape_of
 from relumine.fit.starts import random_directions
 
@@ -38,13 +38,13 @@ def product_ratio(d: int, m: int, n: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d + 1))
     X[:, -1] = 1.0
-    rows, shape = Rows(X, rng.normal(size=(n, 1))), shape_of(RELU)
+    rows, shape = MemoryRows(X, rng.normal(size=(n, 1))), shape_of(RELU)
     U = random_directions(rng, m, d + 1)
     at = project(rows, shape, U)
-    lin = Linearisation(rows, shape, at)
+    lin = Linearisation(rows, at)
     x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(m, 1)), rng.normal(size=(d + 1, 1)))
     T = np.empty((n, m))
-    gemms = 2 if at.Z is not None else 3
+    gemms = 2 if lin.rows is not rows else 3
 
     def reference() -> None:
         for _ in range(gemms - 1):

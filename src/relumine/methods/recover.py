@@ -19,6 +19,7 @@ from relumine.methods.auto import MEMORY, recover_auto
 from relumine.methods.awasthi import recover_awasthi
 from relumine.methods.zhong import recover_zhong
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed
+from relumine.theory.regimes import hardness_reason
 
 __all__ = ["recover"]
 
@@ -175,11 +176,19 @@ def recover(
             raise
     else:
         raise InvalidInput(f"unknown method {method!r}; known: {', '.join(('auto', *_PAPERS))}")
+    if not result.ok:
+        result = _explained(result, width, sigma)
     if affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
         result = _consolidated(result)
     if on_failure == "raise" and not result.ok and result.status.value != "interrupted":
         raise RecoveryFailed(result)
     return result
+
+
+def _explained(result: Recovery, width: int | None, sigma: Activation) -> Recovery:
+    """A failure with the theorem behind it, where there is one."""
+    reason = hardness_reason(result.network.d, result.network.m if width is None else width, sigma)
+    return result if reason is None else replace(result, message=f"{result.message} {reason}")
 
 
 def _data(
