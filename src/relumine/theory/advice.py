@@ -142,7 +142,9 @@ def advise(
     p = width * per_unit + dim + 1
     n = _PER_PARAMETER * p if samples is None else int(samples)
     seconds, memory = _seconds(n, dim, width, sigma), _MEMORY_BASE + _MEMORY_OVER_DATA * 8 * n * (dim + 1)
-    remarks = [*_about_samples(n, p, samples), *_about_noise(noise), *_about_size(seconds, memory)]
+    remarks = []
+    if where.verdict != "not determined":
+        remarks = [*_about_samples(n, p, samples), *_about_noise(noise), *_about_size(seconds, memory)]
     title = _WORDS[where.verdict]
     if where.verdict in ("easy", "known", "open"):
         if n <= p:

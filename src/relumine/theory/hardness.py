@@ -68,17 +68,20 @@ def mean_products(W: ArrayLike, V: ArrayLike, activation: str | Activation) -> A
         raise InvalidInput(f"the weights have different dimensions, {W.shape[1]} and {V.shape[1]}")
     r, s = np.linalg.norm(W, axis=1), np.linalg.norm(V, axis=1)
     rho = np.clip((W @ V.T) / np.outer(np.maximum(r, 1e-300), np.maximum(s, 1e-300)), -1.0, 1.0)
-    square_r, square_s = (gaussian_mean(lambda z, u: sigma(u) ** 2, sigma.kinks, 0.0, t) for t in (r, s))
-    K, power, left_r, left_s = np.zeros_like(rho), np.ones_like(rho), square_r.copy(), square_s.copy()
+    lengths, at = np.unique(np.round(np.concatenate([r, s]), 13), return_inverse=True)  # usually one: integrate once
+    square = gaussian_mean(lambda z, u: sigma(u) ** 2, sigma.kinks, 0.0, lengths)
+    K, power, left = np.zeros_like(rho), np.ones_like(rho), square.copy()
     for k in range(_ORDERS):
-        c_r, c_s = sigma.hermite(k, 0.0, r), sigma.hermite(k, 0.0, s)
-        K += np.outer(c_r / factorial(k), c_s) * power
+        c = sigma.hermite(k, 0.0, lengths)
+        K += np.outer(c[at[: len(r)]] / factorial(k), c[at[len(r) :]]) * power
         power *= rho
-        left_r, left_s = left_r - c_r**2 / factorial(k), left_s - c_s**2 / factorial(k)
-        if max(left_r.max() / square_r.max(), left_s.max() / square_s.max()) < _TAIL:
+        left -= c**2 / factorial(k)
+        if left.max() < _TAIL * square.max():
             return K  # a polynomial: nothing is left
-    for i, j in np.argwhere(np.abs(rho) > _CLOSE):
-        zero = np.zeros(1)
+    same = (rho > 1.0 - 1e-14) & (at[: len(r), None] == at[None, len(r) :])
+    K[same] = np.broadcast_to(square[at[: len(r)], None], K.shape)[same]
+    zero = np.zeros(1)
+    for i, j in np.argwhere((np.abs(rho) > _CLOSE) & ~same):  # where the series converges slowly
         pair = quadrature_kernel(sigma, sigma, zero, r[i : i + 1], zero, s[j : j + 1], rho[i : i + 1, j : j + 1])
         K[i, j] = pair[0, 0]
     return K
