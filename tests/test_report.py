@@ -115,6 +115,7 @@ def test_damaged_result_files_are_refused_in_words(data: st.DataObject) -> None:
 def test_every_status_has_its_headline(status: Status) -> None:
     page = report.render(recovery(status=status))
     assert f"{status.title}" in page
+    assert ("Network.load" in page) == (status.ok or status is Status.INTERRUPTED)  # do not invite to use a wrong one
     assert status.advice.split(".")[0].replace("'", "&#39;") in page
 
 

@@ -7,6 +7,7 @@ import glob
 import gzip
 import io
 import os
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,7 +193,7 @@ def _dialect(path: str) -> Table | None:
 def _read(path: str, opener: object, delimiter: str, header: list[str] | None) -> Table:
     """Row by row, with the line of whatever is wrong."""
     names = header or []
-    rows: list[list[float]] = []
+    numbers = array("d")  # eight bytes each, as they will be
     text: dict[str, str] = {}
     with io.TextIOWrapper(opener(path, "rb"), encoding="utf-8-sig", errors="replace") as file:  # type: ignore[operator]
         seen = header is None
@@ -210,12 +211,12 @@ def _read(path: str, opener: object, delimiter: str, header: list[str] | None) -
             for name, cell, value in zip(names, cells, values, strict=True):
                 if value is None:
                     text.setdefault(name, f"line {number} has {cell[:40]!r}")
-            rows.append([np.nan if value is None else value for value in values])
-    if not rows:
+            numbers.extend(np.nan if value is None else value for value in values)
+    if not numbers:
         raise InvalidInput(f"{path} has a header but no rows")
     if len(set(names)) < len(names):
         raise InvalidInput(f"{path}: two columns have the same name; rename one")
-    table = Table(path, names, text, np.array(rows))
+    table = Table(path, names, text, np.array(numbers).reshape(-1, len(names)))
     if header is None:
         table.assumed.append(f"no header: the first line holds numbers, so columns are called {names[0]} … {names[-1]}")
     if delimiter != ",":

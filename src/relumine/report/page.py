@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from markupsafe import Markup
 import relumine
 from relumine.report import drawings, story
 from relumine.report.saved import write_text
-from relumine.results import InvalidInput, Recovery
+from relumine.results import InvalidInput, Recovery, Status
 
 __all__ = ["render", "write"]
 
@@ -103,6 +102,7 @@ def render(
         ],
         advice=_advice(found),
         version=relumine.__version__,
+        usable=found.ok or found.status is Status.INTERRUPTED,
         network_file=network_file or "net.safetensors",
         **_pictures(found, names, image_shape),
         **_tables(found, names),
@@ -210,8 +210,3 @@ def _advice(found: Recovery) -> list[str]:
     more = found.details.get("advice") or ()
     more = [more] if isinstance(more, str) else list(more)
     return [found.status.advice, *(str(line) for line in more)]
-
-
-def path_title(source: str | os.PathLike[str]) -> str:
-    """A title for data that came from a file."""
-    return Path(source).name

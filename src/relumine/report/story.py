@@ -90,6 +90,10 @@ def cards(found: Recovery) -> list[Card]:
     if np.isfinite(certificate.condition):
         remark = "every parameter is pinned down" if certificate.condition < 1e8 else "some parameters are barely seen"
         out.append(Card(scientific(certificate.condition), "condition", remark))
+    queries = found.details.get("queries")
+    if isinstance(queries, int):
+        remark = f"{queries / max(parameters, 1):.1f} per parameter" if parameters else ""
+        out.append(Card(f"{queries:,}", "questions asked", remark))
     starts = found.details.get("starts")
     remark = f"method {found.method}" + (f", {_count(int(starts), 'start')}" if isinstance(starts, int) else "")
     out.append(Card(duration(found.seconds), "time", remark))
