@@ -65,6 +65,13 @@ def test_days_in_any_order_add_up_to_the_whole(days: list[int], estimator: str, 
     assert_close(total, MomentSums(D, 3, estimator, baseline).add(X[:120], Y[:120]))
 
 
+@given(st.permutations(range(60)), st.sampled_from(("plain", "regressed")), st.integers(1, 70))
+@settings(max_examples=20, deadline=None)
+def test_the_order_of_the_rows_does_not_matter(order: list[int], estimator: str, rows: int) -> None:
+    shuffled = open_source(X[order], Y[order], chunk=rows)
+    assert_close(sums_of(shuffled, 3, estimator), MomentSums(D, 3, estimator).add(X[:60], Y[:60]))
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_sums_saved_on_one_day_go_on_the_next(estimator: str, tmp_path: Path) -> None:
     baseline = np.linspace(-1.0, 1.0, feature_count(D, 2)) if estimator == "debiased" else None
