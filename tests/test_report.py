@@ -78,6 +78,28 @@ def test_result_of_a_real_run_and_back(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["status"] == "exact"
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "word"),
+    [
+        (("version",), 99, "upgrade"),
+        (("format",), "other", "not a result"),
+        (("status",), "splendid", "splendid"),
+        (("standard_errors", "W"), [[0.1]], "shape"),
+        (("network", "W"), [[1.0], [1.0, 2.0]], "damaged"),
+        (("network", "b"), ["x", "y"], "damaged"),
+        (("network", "a"), [None, 1.0], "NaN"),
+    ],
+)
+def test_what_is_wrong_with_a_result_file(tmp_path: Path, place: tuple[str, ...], value: object, word: str) -> None:
+    content = node = report.as_dict(recovery())
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    (tmp_path / "r.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(rl.ModelFileError, match=word):
+        report.load(tmp_path / "r.json")
+
+
 @settings(max_examples=40)
 @given(st.data())
 def test_damaged_result_files_are_refused_in_words(data: st.DataObject) -> None:
