@@ -180,7 +180,7 @@ def test_export_to_torch(tmp_path: Path, truth: rl.Network) -> None:
     try:
         import torch
     except ImportError:
-        assert result.exit_code in (2, 4)
+        assert result.exit_code == 4
         assert "relumine[torch]" in result.stderr
     else:
         assert result.exit_code == 0
@@ -295,11 +295,9 @@ def test_errors_as_json(tmp_path: Path) -> None:
     assert "no such file" in content["error"]
 
 
-def test_completion_knows_commands_and_values() -> None:
+def test_completion_knows_values() -> None:
     command = [sys.executable, "-c", "from relumine.cli import app; app(prog_name='relumine')"]
-    environment = {**os.environ, "_RELUMINE_COMPLETE": "complete_bash", "COMP_WORDS": "relumine rec", "COMP_CWORD": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    assert "recover" in done.stdout
-    environment |= {"COMP_WORDS": "relumine recover a.csv --activation squ", "COMP_CWORD": "4"}
+    words = {"COMP_WORDS": "relumine recover a.csv --activation squ", "COMP_CWORD": "4"}
+    environment = {**os.environ, "_RELUMINE_COMPLETE": "complete_bash", **words}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert "squared_relu" in done.stdout

@@ -61,7 +61,7 @@ def _explain(error: Exception) -> tuple[int, str]:
     if isinstance(error, RecoveryFailed):
         return FAILED, str(error)
     if isinstance(error, RelumineError):
-        return BAD_INPUT, in_options(str(error))
+        return MISSING_PACKAGE if "pip install" in str(error) else BAD_INPUT, in_options(str(error))
     if isinstance(error, ImportError):
         return (
             MISSING_PACKAGE,
