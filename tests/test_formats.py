@@ -233,14 +233,30 @@ def test_two_inputs_are_refused(tmp_path) -> None:
         Network.load(tmp_path / "net.onnx")
 
 
-def test_weights_in_another_file_are_not_fetched(tmp_path) -> None:
+def test_weights_in_a_second_file(tmp_path) -> None:
+    """Beside the first they are read, as torch exports them; a path that leads elsewhere is not followed."""
     onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'relumine[onnx]'")
-    foreign(GRAPHS["gemm"], constants(), tmp_path / "net.onnx")
-    model = onnx.load(tmp_path / "net.onnx")
-    onnx.external_data_helper.convert_model_to_external_data(model, location="elsewhere.bin", size_threshold=0)
-    onnx.save(model, tmp_path / "net.onnx")
-    with pytest.raises(ModelFileError, match="in another file"):
-        Network.load(tmp_path / "net.onnx")
+    (tmp_path / "inner").mkdir()
+    path = tmp_path / "inner" / "net.onnx"
+    foreign(GRAPHS["gemm"], constants(), path)
+    whole = Network.load(path)
+    model = onnx.load(path)
+    onnx.external_data_helper.convert_model_to_external_data(model, location="net.onnx.data", size_threshold=0)
+    onnx.save(model, path)
+    second = path.with_name("net.onnx.data")
+    assert second.exists()
+    assert same(Network.load(path), whole)
+    data, text = second.read_bytes(), path.read_bytes()
+    second.write_bytes(data[:-8])
+    with pytest.raises(ModelFileError, match="beyond the end"):
+        Network.load(path)
+    second.unlink()
+    with pytest.raises(ModelFileError, match="no such model file"):
+        Network.load(path)
+    (tmp_path / "et.onnx.data").write_bytes(data)
+    path.write_bytes(text.replace(b"net.onnx.data", b"../t.onnx.dat"))
+    with pytest.raises(ModelFileError, match="not a file beside it"):
+        Network.load(path)
 
 
 # -- scikit-learn and torch -----------------------------------------------------------------------------------

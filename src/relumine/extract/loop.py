@@ -27,7 +27,7 @@ _PER_PARAMETER = 5  # queries for each of the width·(d+1) parameters, at first
 _PER_GUESS = 4  # the same while the width is a guess: one that is twice too large then takes 8 per true parameter
 _PROBE = 8  # rows asked twice: does the box repeat itself?
 _COARSE = 1e-5  # relative residual that can be the rounding of a single-precision box
-_QUICK = 3  # starts while more queries can still be had
+_QUICK = 2  # starts while more queries can still be had
 
 
 @dataclass(frozen=True)
@@ -273,12 +273,11 @@ class _Run:
 
     def _fewer(self, found: Recovery) -> Recovery:
         """The rows are explained, but by more units than are needed: again with those that matter."""
-        m = found.network.m
-        for width in dict.fromkeys((_visible(found), m - 1, m - 2)):
-            if 0 < width < m:
-                other = self._recover(width, starts=_QUICK)
-                if self._certain(other):
-                    return other
+        most = min(_visible(found), found.network.m - 1)
+        for width in range(most, max(most - 2, 0), -1):
+            other = self._recover(width, starts=_QUICK)
+            if self._certain(other):
+                return other
         return found
 
     def _in_words(self, found: Recovery) -> Recovery:

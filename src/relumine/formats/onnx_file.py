@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relumine import activations
 from relumine.activations import LeakyReLU, Polynomial
-from relumine.formats.files import read_bytes
+from relumine.formats.files import checked_size, read_bytes
 from relumine.formats.onnx_graph import foreign
 from relumine.formats.onnx_wire import bounded
 from relumine.formats.parameters import ARRAYS, FORMAT, VERSION, Parameters, check_origin, check_shape
@@ -132,12 +132,11 @@ def constant(path: Path, tensor: Any) -> NDArray[Any]:
         kind = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
     except Exception:
         raise ModelFileError(f"{path}: the tensor {tensor.name!r} has an unknown type") from None
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        raise ModelFileError(f"{path} keeps {tensor.name!r} in another file; save the model as one file")
     field = {"float64": tensor.double_data, "float32": tensor.float_data, "int64": tensor.int64_data}.get(kind.name)
     if field is None:
         raise ModelFileError(f"{path}: the tensor {tensor.name!r} has type {kind}, where float64 or float32 belongs")
-    values = np.frombuffer(tensor.raw_data, kind) if _whole(tensor.raw_data, kind) else np.array(field, kind)
+    raw = _beside(path, tensor) if tensor.data_location == onnx.TensorProto.EXTERNAL else tensor.raw_data
+    values = np.frombuffer(raw, kind) if raw and len(raw) % kind.itemsize == 0 else np.array(field, kind)
     shape = tuple(tensor.dims)
     if any(k < 0 for k in shape) or values.size != np.prod(shape, dtype=object):
         raise ModelFileError(
@@ -147,5 +146,20 @@ def constant(path: Path, tensor: Any) -> NDArray[Any]:
     return values.reshape(shape)
 
 
-def _whole(raw: bytes, kind: np.dtype[Any]) -> bool:
-    return bool(raw) and len(raw) % kind.itemsize == 0
+def _beside(path: Path, tensor: Any) -> bytes:
+    """The bytes of a tensor that is kept in a second file, which must lie beside the first (torch exports such)."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    name = entries.get("location", "")
+    other = path.parent / name
+    if not name or Path(name).name != name or name in (".", "..") or other.is_symlink():
+        raise ModelFileError(f"{path} keeps {tensor.name!r} in {name!r}, which is not a file beside it")
+    size = checked_size(other)
+    try:
+        start, length = int(entries.get("offset", 0)), int(entries.get("length", size))
+    except ValueError:
+        raise ModelFileError(f"{path} is damaged: the place of {tensor.name!r} is not a number") from None
+    if start < 0 or length < 0 or start + length > size:
+        raise ModelFileError(f"{path} is damaged: {tensor.name!r} lies beyond the end of {name}")
+    with other.open("rb") as file:
+        file.seek(start)
+        return file.read(length)
