@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 __all__ = ["TwoLayerRegressor"]
 
 _ORDER = 4  # of the moments that partial_fit sums
-_EXACT = 1e-5  # validated error, over the variance of y, below which the data may be a network's
+_EXACT = 1e-6  # validated error, over the variance of y, below which the data may be a network's
 
 
 class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
@@ -170,7 +170,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
                 sample_weight=samples.weight,
                 rng=rng,
                 starts=3,
-                seconds=20.0,
+                seconds=30.0,
                 on_failure="return",
             )
         except InvalidInput:  # constant or dependent columns, which recovery refuses and a regressor must bear

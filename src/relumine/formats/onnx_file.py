@@ -135,7 +135,7 @@ def constant(path: Path, tensor: Any) -> NDArray[Any]:
     field = {"float64": tensor.double_data, "float32": tensor.float_data, "int64": tensor.int64_data}.get(kind.name)
     if field is None:
         raise ModelFileError(f"{path}: the tensor {tensor.name!r} has type {kind}, where float64 or float32 belongs")
-    raw = _beside(path, tensor) if tensor.data_location == onnx.TensorProto.EXTERNAL else tensor.raw_data
+    raw: bytes = _beside(path, tensor) if tensor.data_location == onnx.TensorProto.EXTERNAL else tensor.raw_data
     values = np.frombuffer(raw, kind) if raw and len(raw) % kind.itemsize == 0 else np.array(field, kind)
     shape = tuple(tensor.dims)
     if any(k < 0 for k in shape) or values.size != np.prod(shape, dtype=object):
@@ -162,4 +162,4 @@ def _beside(path: Path, tensor: Any) -> bytes:
         raise ModelFileError(f"{path} is damaged: {tensor.name!r} lies beyond the end of {name}")
     with other.open("rb") as file:
         file.seek(start)
-        return file.read(length)
+        return bytes(file.read(length))
