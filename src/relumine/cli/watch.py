@@ -51,9 +51,13 @@ class Watch:
             signal.signal(signal.SIGINT, self._before)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.stopping or not self.trace:
+        if not self.trace:
             raise KeyboardInterrupt
         self.stopping = True
+        if self._alive:
+            self._live.stop()  # which also gives the cursor back
+        # Python would notice a second one only after a long call into C; the system does at once
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         typer.echo("\nStopping: the best network so far will be kept. Ctrl-C again aborts.", err=True)
 
     def __call__(self, step: Progress) -> None:
@@ -65,7 +69,7 @@ class Watch:
                 typer.echo(self.line(step), err=True)
         self.trace[-1][1].append(float(step.loss))
         self._last = step.iteration
-        if self._alive:
+        if self._alive and not self.stopping:
             self._live.update(Text(self.line(step)))
         if self.stopping:
             raise KeyboardInterrupt
