@@ -134,7 +134,7 @@ def test_papers_methods_need_rows_in_memory(planted, tmp_path) -> None:
 def test_columns_are_said_by_name(planted, tmp_path) -> None:
     _, X, y = planted
     path = parquet(tmp_path, np.column_stack([X, np.ones(len(y))]), y)
-    with pytest.raises(rl.InvalidInput, match="column"):
+    with pytest.raises(rl.InvalidInput, match="x6"):
         rl.recover(path, target="y", width=4, memory=2e6)
 
 

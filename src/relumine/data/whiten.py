@@ -119,10 +119,15 @@ def _shifted(chunk: Chunk, pivot: Array) -> tuple[Array, ...]:
     return n, chunk.weight.sum(), chunk.weight @ Z, (Z * chunk.weight[:, None]).T @ Z
 
 
-def whitening(X: Array, weight: Array | None = None, rows: NDArray[np.intp] | None = None) -> Whitening:
+def whitening(
+    X: Array,
+    weight: Array | None = None,
+    rows: NDArray[np.intp] | None = None,
+    names: tuple[str, ...] | None = None,
+) -> Whitening:
     """Estimate mean and covariance of X; an error names inputs that are constant or dependent.
 
-    ``rows``: use only these rows of X; ``weight``: one weight for each row used.
+    ``rows``: use only these rows of X; ``weight``: one weight for each row used; ``names``: of the inputs, for errors.
 
     Examples
     --------
@@ -141,7 +146,7 @@ def whitening(X: Array, weight: Array | None = None, rows: NDArray[np.intp] | No
     for s in _chunks(n, d):
         centred = (X[s] if rows is None else X[rows[s]]) - mean
         gram += (centred if weight is None else centred * weight[s, None]).T @ centred / total
-    return _standard(n, mean, gram)
+    return _standard(n, mean, gram, names)
 
 
 def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = None) -> Whitening:

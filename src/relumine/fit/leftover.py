@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.linalg.lapack import dpocon
-from scipy.stats import f as fisher
+from scipy.special import fdtri
 
 from relumine.fit.additive import GEMM_BLOCK, Additive
 
@@ -166,4 +166,4 @@ def _held_out(problem: Additive, w: Array, noise: float, inverse: Array, freedom
     J = (problem.slope + (1.0 - problem.slope) * (test.X + w >= 0.0)) * problem.a
     leverage = np.einsum("ik,ik->i", J @ inverse, J)
     t = test.residual(w) / (noise * np.sqrt(1.0 + leverage))
-    return float(np.mean(t * t) / fisher.isf(1e-6, test.n, max(freedom, 1)))
+    return float(np.mean(t * t) / fdtri(test.n, max(freedom, 1), 1.0 - 1e-6))

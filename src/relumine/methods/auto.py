@@ -151,7 +151,8 @@ def _run(task: MemoryTask, width: int | None, search: Search) -> Recovery:
     if search.tied:
         search.notes.append("other networks fit about as well: standard errors describe the neighbourhood of this one")
     began = time.perf_counter()
-    answer = settle(task, fit.at, seconds=float(np.clip(search.deadline - began, 1.0, 20.0)))
+    patience = 1.0 if interrupted else float(np.clip(search.deadline - began, 1.0, 20.0))
+    answer = settle(task, fit.at, seconds=patience)
     search.stages.append(Stage("signs", time.perf_counter() - began, answer.loss, answer.signs))
     return conclude(
         task,
@@ -162,7 +163,12 @@ def _run(task: MemoryTask, width: int | None, search: Search) -> Recovery:
         interrupted=interrupted,
         notes=search.notes,
         stages=search.stages,
-        details={"starts": search.used, "history": fit.history, "widths": tuple(search.evidence.values())},
+        details={
+            "starts": search.used,
+            "history": fit.history,
+            "trace": search.trace,
+            "widths": tuple(search.evidence.values()),
+        },
     )
 
 

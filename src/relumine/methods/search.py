@@ -60,6 +60,7 @@ class Search:
     notes: list[str] = field(default_factory=list)
     evidence: dict[int, Evidence] = field(default_factory=dict)
     students: dict[int, float] = field(default_factory=dict)
+    trace: list[tuple[str, tuple[float, ...]]] = field(default_factory=list)
 
     # -- what a fit is worth ---------------------------------------------------------------------------------
 
@@ -135,6 +136,7 @@ class Search:
         self.used += 1
         name = f"start {self.used}"
         fit = minimise(self.task.rows, self.task.shape, U, SEARCH, progress=self._report(name, k))
+        self.trace.append((name, fit.history))
         if self.fallback is None or self.bic(fit) < self.bic(self.fallback):
             self.fallback = fit
         if fit.reason == INTERRUPTED:
@@ -160,6 +162,7 @@ class Search:
             began = time.perf_counter()
             fit = prune(task.rows, task.shape, fit, width)
             fit = polish(task.rows, task.shape, fit, progress=self._report("polish", width))
+            self.trace.append(("polish", fit.history))
             self.stages.append(Stage("polish", time.perf_counter() - began, fit.loss, f"{width} units, {fit.reason}"))
             self.consider(fit)
             if self.is_exact(fit):

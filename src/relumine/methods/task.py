@@ -103,7 +103,7 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
         aside = np.isin(groups, chosen)
     used = np.flatnonzero(~aside)
     weight = None if samples.weight is None else samples.weight[used]
-    white = whitening(samples.X, weight, used)
+    white = whitening(samples.X, weight, used, samples.names)
     wide = np.empty((used.size, samples.d + 1))
     magnitude = np.abs(Y[used]).max(axis=0)
     magnitude[magnitude == 0.0] = 1.0

@@ -9,7 +9,7 @@ from math import log
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f as fisher_f
+from scipy.special import fdtri
 
 from relumine.activations import RELU
 from relumine.fit import passes
@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 
 __all__ = ["Answer", "conclude", "settle"]
 
+_SHOWN = 2000  # rows set aside whose predictions go with the result
 _DENSE_EXACT, _DENSE_NOISY = 1600, 4000  # parameters up to which the Fisher matrix is formed
 
 
@@ -78,7 +79,7 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
     else:
         spare, extra = task.values - task.parameters(net.m), task.parameters(0)
         ratio = (pure_loss - loss) / extra / (loss / max(spare, 1))
-        fits = spare > 0 and ratio < float(fisher_f.isf(1e-4, extra, spare))
+        fits = spare > 0 and ratio < _fisher_limit(1e-4, extra, spare)
     if not fits:
         return with_affine
     pure = plain.network(fit.at.U, fit.at.A, np.zeros_like(task.tau))
@@ -142,7 +143,14 @@ def conclude(
         notes=(*remarks, *notes),
     )
     stages = [*stages, Stage("certificate", time.perf_counter() - began, answer.loss)]
-    details = {**details, "relative_loss": answer.loss, "noise": inference.noise}
+    shown = slice(0, _SHOWN)
+    predicted = net(task.held.X[shown]).reshape(task.held.y[shown].shape)
+    details = {
+        **details,
+        "relative_loss": answer.loss,
+        "noise": inference.noise,
+        "held_out": {"truth": task.held.y[shown], "predicted": predicted},
+    }
     return Recovery(net, status, message, certificate, units, errors, tuple(stages), "auto", details)
 
 
@@ -211,11 +219,16 @@ def _judge_noisy(
     if score >= STRUCTURE:
         return Status.NOT_RECOVERED, f"The residual is not noise (score {score:.1f}; noise stays below {STRUCTURE:g})."
     excess = float(np.mean((held / np.maximum(inference.noise / task.units, 1e-30)) ** 2))
-    if excess > float(fisher_f.isf(1e-6, task.held.y.size, max(N - p, 1))):
+    if excess > _fisher_limit(1e-6, task.held.y.size, max(N - p, 1)):
         return Status.NOT_RECOVERED, "The error on rows set aside is larger than the fit's own: it does not generalise."
     if m and agreeing < 2:
         return Status.NOT_RECOVERED, "No two starts agree on a network, so none can be trusted."
     return Status.NOISY, f"{m} units; what is left looks like noise of standard deviation {_rms(inference.noise):.3g}."
+
+
+def _fisher_limit(level: float, above: int, below: int) -> float:
+    """What Fisher's ratio exceeds with probability ``level``; scipy.stats would take a second to import."""
+    return float(fdtri(above, below, 1.0 - level))
 
 
 def _rms(x: Array) -> float:

@@ -31,7 +31,7 @@ def materialise(source: Source) -> Samples:
     parts = list(source.chunks())
     if not parts:
         raise InvalidInput(f"{source.label} has no rows")
-    return _samples(join(parts), source.vector)
+    return _samples(join(parts), source)
 
 
 def take(
@@ -56,13 +56,13 @@ def take(
         indices = np.asarray(rows, dtype=np.intp)
         if indices.size and ((np.diff(indices) <= 0).any() or indices[0] < 0):
             raise InvalidInput("row numbers must increase from 0 on")
-    return _samples(source.rows_at(indices), source.vector), indices
+    return _samples(source.rows_at(indices), source), indices
 
 
-def _samples(chunk: Chunk, vector: bool) -> Samples:
+def _samples(chunk: Chunk, source: Source) -> Samples:
     weight = None if chunk.weight is None else chunk.weight / chunk.weight.mean()
     X = np.ascontiguousarray(chunk.X, dtype=np.float64)
-    return Samples(X, chunk.Y[:, 0] if vector else chunk.Y, weight)
+    return Samples(X, chunk.Y[:, 0] if source.vector else chunk.Y, weight, source.names)
 
 
 def _rows(chunk: Chunk) -> tuple[np.ndarray, ...]:

@@ -18,11 +18,15 @@ _LARGE = 1e100
 
 @dataclass(frozen=True)
 class Samples:
-    """Checked samples: ``X`` (n, d) and ``y`` (n,) or (n, q), float64 and finite; ``weight`` (n,), mean 1, or None."""
+    """Checked samples: ``X`` (n, d) and ``y`` (n,) or (n, q), float64 and finite; ``weight`` (n,), mean 1, or None.
+
+    ``names``: of the inputs, where they have any.
+    """
 
     X: Array
     y: Array
     weight: Array | None = None
+    names: tuple[str, ...] | None = None
 
     @property
     def n(self) -> int:
@@ -47,6 +51,7 @@ def as_samples(X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = Non
     ...
     relumine.results.InvalidInput: X has 1 NaN or infinite value, first in row 0, column 1; drop or fill such rows
     """
+    names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
     X, y = _numbers("X", X), _numbers("y", y)
     if X.ndim != 2 or X.shape[1] == 0:
         hint = "; for one input use X.reshape(-1, 1)" if X.ndim == 1 else ""
@@ -72,7 +77,7 @@ def as_samples(X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = Non
             X, y, weight = X[used], y[used], weight[used]
         weight = weight / weight.max()
         weight = weight / weight.mean()
-    return Samples(X, y, weight)
+    return Samples(X, y, weight, names)
 
 
 def _numbers(name: str, value: ArrayLike) -> Array:
