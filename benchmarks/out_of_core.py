@@ -1,9 +1,10 @@
-"""Moments of a parquet data set out of core: time against a GEMM of the same flops, memory, growth in n.
+"""Moments of a parquet data set, and recovery from it, out of core: time against a GEMM, memory, growth in n.
 
     python benchmarks/out_of_core.py make DIRECTORY [--rows 5000000]
-    python benchmarks/out_of_core.py measure DIRECTORY
+    python benchmarks/out_of_core.py measure DIRECTORY [--out docs/results/out_of_core.json]
 
-`make` writes seeded samples of a planted network, d = 20 correlated inputs with a mean, in files of 10⁵ rows.
+`make` writes seeded samples of a planted network, d = 20 correlated inputs with a mean, in files of 10⁵ rows: y, and
+noisy (signal-to-noise about 10).
 `measure` runs each pass in a process of its own (for its peak memory), the GEMM before and after it in the same
 process, with as many BLAS threads as OPENBLAS_NUM_THREADS says.
 """
@@ -12,22 +13,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from relumine import planted
+from relumine import planted, recover
 from relumine.data.moment_pass import estimate_from, sums_of, view_of
 from relumine.data.sources import open_source
 from relumine.data.whiten import whitening_of
 from relumine.steps.subspace import weight_subspace
 
 D, WIDTH, FILE_ROWS = 20, 5, 100_000
-PASSES = ("read", "whitening", "subspace", "plain")
+PASSES = ("read", "whitening", "subspace", "plain", "recover", "recover noisy", "width unknown")
+GROWTH = ("whitening", "subspace", "recover", "recover noisy")
 
 
 def make(directory: Path, rows: int) -> None:
@@ -40,7 +44,9 @@ def make(directory: Path, rows: int) -> None:
     for number in range(rows // FILE_ROWS):
         Z = np.random.default_rng([2, number]).normal(size=(FILE_ROWS, D))
         X = Z @ mix.T + 3.0
-        table = pa.table({f"x{j}": X[:, j] for j in range(D)} | {"y": truth(Z)})
+        y = truth(Z)
+        noisy = y + 0.3 * np.random.default_rng([3, number]).normal(size=FILE_ROWS)
+        table = pa.table({f"x{j}": X[:, j] for j in range(D)} | {"y": y, "noisy": noisy})
         pq.write_table(table, directory / f"part-{number:04d}.parquet")
 
 
@@ -57,7 +63,8 @@ def gemm_seconds(size: int, n: int) -> float:
 
 def measure_pass(directory: Path, name: str, files: int) -> dict[str, float]:
     paths = sorted(str(p) for p in directory.glob("part-*.parquet"))[:files]
-    source = open_source(paths, target="y")
+    features = [f"x{j}" for j in range(D)]
+    source = open_source(paths, target="noisy" if name == "recover noisy" else "y", features=features)
     found: dict[str, float] = {"n": source.n or 0}
     if name == "read":
         start = time.perf_counter()
@@ -66,8 +73,13 @@ def measure_pass(directory: Path, name: str, files: int) -> dict[str, float]:
     elif name == "whitening":
         start = time.perf_counter()
         whitening_of(source)
+    elif name in PASSES[4:]:
+        start = time.perf_counter()
+        result = recover(source, width=None if name == "width unknown" else WIDTH, rng=0)
+        found |= {"exact": float(result.status.value == "exact"), "searched": float(result.details["rows_searched"])}
+        found["units"] = result.network.m
     else:
-        few = open_source(paths[:2], target="y")  # where the subspace lies, well enough for a measurement
+        few = open_source(paths[:2], target="y", features=features)
         white, _ = whitening_of(few)
         T = estimate_from(few, 2, view=view_of(white)).tensors
         V, _ = weight_subspace(T[2], WIDTH)
@@ -86,14 +98,15 @@ def measure_pass(directory: Path, name: str, files: int) -> dict[str, float]:
     return found
 
 
-def measure(directory: Path) -> None:
+def measure(directory: Path, out: Path | None) -> None:
     available = len(list(directory.glob("part-*.parquet")))
     counts = [k for k in (1, 2, 5, 10, 20, 50) if k <= available]
     for path in directory.glob("part-*.parquet"):  # into the page cache
         path.read_bytes()
+    report: dict[str, Any] = {"threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"), "passes": {}}
     for name in PASSES:
         results = []
-        for files in counts if name in ("whitening", "subspace") else counts[-1:]:
+        for files in counts if name in GROWTH else counts[-1:]:
             command = [sys.executable, __file__, "pass", str(directory), "--name", name, "--files", str(files)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             results.append(json.loads(done.stdout))
@@ -101,6 +114,10 @@ def measure(directory: Path) -> None:
         if len(results) > 2:
             n, seconds = (np.log([r[k] for r in results]) for k in ("n", "seconds"))
             print(f"{name}: time grows like n^{np.polyfit(n, seconds, 1)[0]:.2f}")
+            report.setdefault("exponents", {})[name] = float(np.polyfit(n, seconds, 1)[0])
+        report["passes"][name] = results
+        if out is not None:
+            out.write_text(json.dumps(report, indent=1))
 
 
 def main() -> None:
@@ -110,11 +127,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--name", choices=PASSES)
     parser.add_argument("--files", type=int)
+    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if given.command == "make":
         make(given.directory, given.rows)
     elif given.command == "measure":
-        measure(given.directory)
+        measure(given.directory, given.out)
     else:
         print(json.dumps(measure_pass(given.directory, given.name, given.files)))
 

@@ -105,7 +105,7 @@ def page() -> str:
         parts += [
             "## Time and memory against n",
             f"(d, m) = ({report['dim']}, {report['width']}): time grows like n^{report['exponent']:.2f}. Memory is "
-            "what the run adds to the data; caches of up to 16 MB each weigh on the small sizes.",
+            "what the run adds to the data.",
             table(["n", "time", "extra memory"], rows),
         ]
     if (report := load("hot_loop")) is not None:
@@ -121,9 +121,55 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+PASSES = {
+    "read": "reading alone",
+    "whitening": "whitening",
+    "subspace": "moments of order 4, regressed, in the 5-dimensional span (126 features)",
+    "plain": "moments of order 4, plain, in all 20 dimensions (231 features)",
+    "recover": "`recover`, exact data, width known",
+    "width unknown": "`recover`, exact data, width unknown",
+    "recover noisy": "`recover`, noisy data, width known",
+}
+
+
+def out_of_core() -> str:
+    report = load("out_of_core")
+    if report is None:
+        return ""
+    passes = {name: results for name, results in report["passes"].items() if results}
+    rows = [
+        [
+            PASSES[name],
+            duration(results[-1]["seconds"]),
+            f"{results[-1]['fraction_of_gemm']:.0%}" if "fraction_of_gemm" in results[-1] else "",
+            f"{results[-1]['peak_MB']:.0f} MB",
+        ]
+        for name, results in passes.items()
+    ]
+    largest = f"{passes['read'][-1]['n']:,} rows"
+    growing = list(report.get("exponents", {}))
+    sizes = [int(r["n"]) for r in passes[growing[0]]]
+    growth = [
+        [f"{n:,}", *(f"{duration(passes[k][i]['seconds'])}, {passes[k][i]['peak_MB']:.0f} MB" for k in growing)]
+        for i, n in enumerate(sizes)
+    ]
+    growth.append(["grows like", *(f"n^{report['exponents'][k]:.2f}" for k in growing)])
+    return "\n\n".join(
+        [
+            table([f"over {largest}", "time", "of same-flop GEMM", "peak memory"], rows),
+            table(["rows", *(PASSES[k].split(" (")[0] for k in growing)], growth),
+        ]
+    )
+
+
+def put(path: Path, mark: str, content: str) -> None:
+    """Replace what stands between two comments."""
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    text = path.read_text()
+    path.write_text(re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{content}\n{end}", text, flags=re.S))
+
+
 if __name__ == "__main__":
     (ROOT / "docs" / "benchmarks.md").write_text(page())
-    text = (ROOT / "README.md").read_text()
-    begin, end = "<!-- recovery table: begin -->", "<!-- recovery table: end -->"
-    new = re.sub(f"{begin}.*{end}", f"{begin}\n{readme()}\n{end}".replace("\\", "\\\\"), text, flags=re.S)
-    (ROOT / "README.md").write_text(new)
+    put(ROOT / "README.md", "recovery table", readme())
+    put(ROOT / "docs" / "scale.md", "out of core", out_of_core())
