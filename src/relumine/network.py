@@ -333,10 +333,10 @@ class Network:
 
 
 def _torch() -> Any:
-    try:
-        return import_module("relumine.formats.torch_module")
-    except ImportError as error:
-        raise InvalidInput(f"this needs torch ({error}): pip install 'relumine[torch]'") from None
+    bridge = import_module("relumine.formats.torch_module")
+    if bridge.torch is None:
+        raise InvalidInput("this needs torch: pip install 'relumine[torch]'")
+    return bridge
 
 
 def _real(name: str, value: ArrayLike) -> Array:

@@ -1,22 +1,28 @@
-"""torch modules and back; imported only where torch is."""
+"""torch modules and back. Imported only when asked for: torch takes seconds; ``torch`` is None where it is absent."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 from relumine import activations
 from relumine.activations import LeakyReLU
 from relumine.formats.parameters import Array, Parameters
 from relumine.results import InvalidInput
 
+try:
+    torch: Any = import_module("torch")
+except ImportError:
+    torch = None
+nn: Any = None if torch is None else torch.nn
+Module: Any = object if torch is None else nn.Module
+
 __all__ = ["Sigma", "WithSkip", "from_module", "to_module"]
 
 
-class Sigma(nn.Module):  # type: ignore[misc,unused-ignore]
+class Sigma(Module):  # type: ignore[misc,unused-ignore]
     """An activation torch has no module for: squared ReLU, erf, polynomials."""
 
     def __init__(self, name: str) -> None:
@@ -36,7 +42,7 @@ class Sigma(nn.Module):  # type: ignore[misc,unused-ignore]
         return value
 
 
-class WithSkip(nn.Module):  # type: ignore[misc,unused-ignore]
+class WithSkip(Module):  # type: ignore[misc,unused-ignore]
     """Linear–σ–Linear plus a linear map of the input: the affine part of a network."""
 
     def __init__(self, units: Any, skip: Any) -> None:
