@@ -219,7 +219,8 @@ def plot(path: Path) -> Path | None:
         column[0].axhline(1.0, color="0.6", lw=0.8, ls="--")
         column[0].set_title(f"r = {r}", loc="left", fontsize=10)
         column[1].set_xlabel("samples")
-        column[0].legend(frameon=False, fontsize=8)
+        if column[0].get_legend_handles_labels()[0]:  # a run may not be finished
+            column[0].legend(frameon=False, fontsize=8)
         for ax in column:
             ax.grid(alpha=0.25, lw=0.5)
     for row, label in zip(axes, ("error relative to the norm-only predictor", "weight error"), strict=True):

@@ -24,7 +24,7 @@ from relumine.theory.regimes import Regime, regime
 
 __all__ = ["Advice", "advise"]
 
-_PER_PARAMETER = 5  # samples, for exact data
+_PER_PARAMETER, _PER_PARAMETER_SMOOTH = 5, 20  # samples, for exact data; smooth units need more to be told apart
 _PRODUCTS, _SHARE, _OVER = 2000, 0.67, 1.5
 _CALL = 1e-4  # seconds around a product, which small problems notice
 _SMOOTH = 3.0  # a smooth σ costs more per row than a kink, and takes more steps
@@ -140,11 +140,12 @@ def advise(
     dim, width = int(dim), int(width)
     per_unit = dim + 1 if sigma.homogeneity is not None else dim + 2
     p = width * per_unit + dim + 1
-    n = _PER_PARAMETER * p if samples is None else int(samples)
+    per = _PER_PARAMETER if sigma.kinks else _PER_PARAMETER_SMOOTH
+    n = per * p if samples is None else int(samples)
     seconds, memory = _seconds(n, dim, width, sigma), _MEMORY_BASE + _MEMORY_OVER_DATA * 8 * n * (dim + 1)
     remarks = []
     if where.verdict != "not determined":
-        remarks = [*_about_samples(n, p, samples), *_about_noise(noise), *_about_size(seconds, memory)]
+        remarks = [*_about_samples(n, p, per, samples), *_about_noise(noise), *_about_size(seconds, memory)]
     title = _WORDS[where.verdict]
     if where.verdict in ("easy", "known", "open"):
         if n <= p:
@@ -223,16 +224,16 @@ def _symmetries(sigma: Activation) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _about_samples(n: int, p: int, named: int | None) -> list[str]:
+def _about_samples(n: int, p: int, per: int, named: int | None) -> list[str]:
     if named is None:
         return []
     ratio = f"{n:,} samples for {p:,} parameters are {n / p:.2g} for each"
     if n <= p:
-        return [f"{ratio}: under-determined; about {_PER_PARAMETER * p:,} are needed"]
-    if n < 3 * p:
-        return [f"{ratio}: rarely enough; about {_PER_PARAMETER} for each work from the first start"]
-    if n < 4.5 * p:
-        return [f"{ratio}: may need several starts; {_PER_PARAMETER} for each work from the first"]
+        return [f"{ratio}: under-determined; about {per * p:,} are needed"]
+    if n < 0.6 * per * p:
+        return [f"{ratio}: rarely enough; about {per} for each work from the first start"]
+    if n < 0.9 * per * p:
+        return [f"{ratio}: may need several starts; {per} for each work from the first"]
     return [f"{ratio}: enough for exact data"]
 
 
