@@ -366,3 +366,30 @@ def test_zhong_through_the_same_door() -> None:
     assert rl.metrics.parameter_error(truth, found.network) < 0.05
     with pytest.raises(rl.InvalidInput, match="ordre"):
         rl.recover(X, y, width=3, method="zhong", activation="squared_relu", ordre=2)
+
+
+@pytest.mark.parametrize(("d", "m", "outputs"), [(10, 5, None), (8, 12, 3), (4, 12, None)])
+def test_an_output_bias_leaves_the_signs_known(d: int, m: int, outputs: int | None) -> None:
+    """Trained networks have one: what is found is then W, b, a, c and no linear part."""
+    truth = rl.planted.network(d, m, rng=1, outputs=outputs)
+    truth = truth.replace(c=np.full(np.shape(truth.c), 0.7))
+    X, _ = rl.planted.sample(truth, n=8 * m * (d + 1), rng=2)
+    X = 2.0 * X + 1.0
+    found = rl.recover(X, truth(X), width=m, rng=0)
+    assert found.status is rl.Status.EXACT
+    assert not found.network.v.any()
+    np.testing.assert_allclose(found.network.c, 0.7, atol=1e-9)
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-10
+    assert len(found.units.recovered) == m
+    # the signs, too: units match one to one, not up to a flip
+    pairs = np.abs(truth.scaled().W[:, None] - found.network.W[None]).max(axis=2)
+    assert (pairs.min(axis=1) < 1e-9).all()
+
+
+def test_a_linear_part_is_kept() -> None:
+    truth = rl.planted.network(6, 4, rng=3).replace(v=np.arange(6.0), c=1.0)
+    X, y = rl.planted.sample(truth, n=600, rng=4)
+    found = rl.recover(X, y, width=4, rng=0)
+    assert found.status is rl.Status.EXACT
+    assert found.network.v.any()
+    assert found.units.up_to_sign == (0, 1, 2, 3)

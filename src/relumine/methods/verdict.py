@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from math import log
+from math import log, log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class Answer:
     """A network in white coordinates, the model of ``rows`` that it is, and its relative loss.
 
     ``squares`` (q,): Σω r² of each output. ``exact``: the residual is rounding error. ``affine``: v and c are free
-    parameters. ``signs``: where they come from.
+    parameters. ``signs``: where they come from; ``signed``: they are known although there is an output bias.
     """
 
     net: Network
@@ -51,6 +51,7 @@ class Answer:
     exact: bool
     affine: bool
     signs: str
+    signed: bool = False
 
 
 def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
@@ -68,7 +69,7 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
     U, how = np.column_stack([orientation.network.W, orientation.network.b]), f"signs from {orientation.how}"
     if exact and orientation.residual > 1e-5:
         if len(blind) != 1 or net.m > 11 or net.activation.reflection != RELU.reflection:
-            return with_affine
+            return _with_bias(task, net, seconds) or with_affine
         U, how = _from_the_remainder(task, net, blind[0]), "signs, and one unit, from what the others leave"
     # refit as a pure network: v = c = 0 is information, and uses it
     plain = shape_of(net.activation, sign_free=False)
@@ -81,9 +82,28 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
         ratio = (pure_loss - loss) / extra / (loss / max(spare, 1))
         fits = spare > 0 and ratio < _fisher_limit(1e-4, extra, spare)
     if not fits:
-        return with_affine
+        return (_with_bias(task, net, seconds) if exact else None) or with_affine
     pure = plain.network(fit.at.U, fit.at.A, np.zeros_like(task.tau))
     return Answer(pure, task.plain, fit.at.model, fit.at.squares, pure_loss, exact, False, how)
+
+
+def _with_bias(task: Task, net: Network, seconds: float) -> Answer | None:
+    """An exact network with flips that leave an output bias c alone of its affine part, if there are such."""
+    if net.m * log10(2.0) > 8 * net.d * (net.q or 1) - 3:  # so many flips that some fit to eight digits by chance
+        return None
+    orientation = orient(net, bias=True, seconds=seconds)
+    if orientation.residual > 1e-7 or net.activation.reflection is None or net.activation.reflection.scale != 1.0:
+        return None
+    turned = orientation.network.replace(v=np.zeros_like(net.v))
+    tau = np.vstack([turned.v.T, turned.c[None]])
+    U = np.column_stack([turned.W, turned.b])
+    model = Model(shape_of(net.activation, sign_free=False), U, turned.a.T, tau)
+    (squares,) = task.plain.sum(partial(passes.residual_squares, model=model), net.m)
+    if not task.is_exact(squares):
+        return None
+    how = f"signs from {orientation.how}; an output bias stays"
+    loss = float(squares.sum()) / max(task.rows.norm2, np.finfo(float).tiny)
+    return Answer(turned, task.plain, model, squares, loss, True, True, how, signed=True)
 
 
 def _from_the_remainder(task: Task, net: Network, unit: int) -> Array:
@@ -253,7 +273,7 @@ def _remarks(answer: Answer, net: Network, width: int | None, status: Status) ->
     """Which units are known how well, and what to tell about signs and absorbed units."""
     remarks, absorbed = [], []
     if answer.signs:
-        remarks.append(f"{answer.signs}; it is kept" if answer.affine else answer.signs)
+        remarks.append(f"{answer.signs}; it is kept" if answer.affine and not answer.signed else answer.signs)
     if width is not None and net.m < width:
         absorbed.append(
             f"{width - net.m} of {width} units: on these data they are affine, or equal to others up to an affine part"
@@ -262,7 +282,7 @@ def _remarks(answer: Answer, net: Network, width: int | None, status: Status) ->
         return Units((), (), tuple(absorbed)), remarks
     flippable: NDArray[np.bool_] = np.zeros(net.m, dtype=bool)
     if net.activation.reflection is not None and net.activation.reflection.scale == 1.0:
-        flippable[:] = answer.affine
+        flippable[:] = answer.affine and not answer.signed
         free = net.m - (net.d + 1) * (net.q or 1)  # signs that generic data leave to an integer problem
         if not answer.affine and answer.exact and net.activation.name == "relu" and free <= 16 and net.m <= 40:
             flippable = np.asarray((sign_patterns(net, 1e-8).patterns < 0).any(axis=0))

@@ -37,11 +37,12 @@ def flip_columns(net: Network) -> Array:
     return np.asarray(np.einsum("qm,md->qdm", np.atleast_2d(net.a), units).reshape(shape))
 
 
-def orient(net: Network, *, exact: bool = True, seconds: float = 20.0) -> Orientation:
+def orient(net: Network, *, exact: bool = True, bias: bool = False, seconds: float = 20.0) -> Orientation:
     """Flip units so that the affine part vanishes: ξ ∈ {0,1}^m with Mξ = −(v, c), M = ``flip_columns``.
 
     If the columns of M are independent, solve and round (this contains Awasthi's FixSigns); otherwise look for a
     subset of the columns with the given sum. ``exact=False``: (v, c) carries noise, take the nearest subset.
+    ``bias``: the network may have an output bias, so v is to vanish and c may stay.
 
     Examples
     --------
@@ -50,8 +51,10 @@ def orient(net: Network, *, exact: bool = True, seconds: float = 20.0) -> Orient
     array([ 0.3, -0.2])
     """
     reflection = net.activation.reflection
-    affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)]).ravel()
-    M = flip_columns(net)
+    wanted = np.ones(((net.q or 1), net.d + 1), dtype=bool)
+    wanted[:, -1] = not bias
+    affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)])[wanted]
+    M = flip_columns(net)[wanted.ravel()]
     # what the units themselves amount to: M vanishes for even and odd activations
     units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
     size = max(float(units.max(initial=0.0)), np.finfo(float).tiny)
@@ -71,5 +74,5 @@ def orient(net: Network, *, exact: bool = True, seconds: float = 20.0) -> Orient
     if flips is None:
         return Orientation(net, float(np.abs(affine).max()) / size, "no sign pattern was found")
     turned = net.flip(np.flatnonzero(flips))
-    left = max(float(np.abs(turned.v).max()), float(np.abs(turned.c).max()))
+    left = max(float(np.abs(turned.v).max()), 0.0 if bias else float(np.abs(turned.c).max()))
     return Orientation(turned, left / size, how)
