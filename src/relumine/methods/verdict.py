@@ -75,8 +75,10 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
     plain = shape_of(net.activation, sign_free=False)
     fit = minimise(task.plain, plain, U, POLISH if exact else noisy_polish(task.values))
     pure_loss = fit.at.loss / norm2
-    if exact:
-        fits = task.is_exact(fit.at.squares)
+    if task.is_exact(fit.at.squares):
+        exact = fits = True  # also where the fit with affine part was stopped on its way
+    elif exact:
+        fits = False
     else:
         spare, extra = task.values - task.parameters(net.m), task.parameters(0)
         ratio = (pure_loss - loss) / extra / (loss / max(spare, 1))
