@@ -38,6 +38,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.recovery --first 30000 --width-unknown --only "n/p=5" --out docs/results/width_unknown.json
 	$(BIN)/python -m benchmarks.scaling --out docs/results/scaling.json
 	$(BIN)/python -m benchmarks.against_descent --out docs/results/against_descent.json
+	$(BIN)/python -m benchmarks.regressor
 	$(BIN)/python -m benchmarks.tables
 
 docs: setup
