@@ -152,7 +152,7 @@ def _run(task: MemoryTask, width: int | None, search: Search) -> Recovery:
         search.notes.append("other networks fit about as well: standard errors describe the neighbourhood of this one")
     began = time.perf_counter()
     patience = 1.0 if interrupted else float(np.clip(search.deadline - began, 1.0, 20.0))
-    answer = settle(task, fit.at, seconds=patience)
+    answer = settle(task, fit.at, seconds=patience, hurried=interrupted)
     search.stages.append(Stage("signs", time.perf_counter() - began, answer.loss, answer.signs))
     return conclude(
         task,

@@ -54,8 +54,11 @@ class Answer:
     signed: bool = False
 
 
-def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
-    """The fit as a network: with signs that make the affine part vanish if there are such, else with it."""
+def settle(task: Task, at: Projection, *, seconds: float = 20.0, hurried: bool = False) -> Answer:
+    """The fit as a network: with signs that make the affine part vanish if there are such, else with it.
+
+    ``hurried``: a fit that was stopped on its way is not worth more time.
+    """
     net = task.shape.network(at.U, at.A, task.tau + at.tau)
     norm2 = max(task.rows.norm2, np.finfo(float).tiny)
     loss = at.loss / norm2 if task.bent.any() else 0.0
@@ -64,6 +67,8 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0) -> Answer:
     with_affine = Answer(net, task.rows, at.model, at.squares, loss, exact, True, kept)
     if not net.m:
         return replace(with_affine, signs="")
+    if hurried and not exact:
+        return replace(with_affine, signs="no time to look for signs that remove the affine part")
     blind = _one_sided(task, net) if exact else []
     orientation = orient(net, exact=exact, seconds=seconds)
     U, how = np.column_stack([orientation.network.W, orientation.network.b]), f"signs from {orientation.how}"
@@ -146,7 +151,8 @@ def conclude(
     began = time.perf_counter()
     order = _order(task.to_user(answer.net))
     answer = replace(answer, net=answer.net.permuted(order))
-    net, errors, inference = _finished(task, answer, _DENSE_EXACT if answer.exact else _DENSE_NOISY)
+    limit = _DENSE_EXACT if answer.exact else 0 if interrupted else _DENSE_NOISY
+    net, errors, inference = _finished(task, answer, limit)
     held = _held_out(task, net)
     if answer.exact:
         status, message = _judge_exact(task, answer, inference, held)
