@@ -106,7 +106,8 @@ def test_symmetries_in_words(name: str, symmetry: str) -> None:
 def test_samples_in_words(samples: int, words: str) -> None:
     advice = advise(10, 5, samples=samples)  # 66 parameters
     assert any(words in remark for remark in advice.remarks)
-    assert advice.samples == samples
+    assert (advice.given, advice.samples) == (samples, 330)
+    assert advice.worth_trying == (samples != 50)
     assert ("Not with these samples" in advice.title) == (samples == 50)
 
 
@@ -162,7 +163,7 @@ def test_command_prints_json(app: typer.Typer) -> None:
     result = CliRunner().invoke(app, ["--dim", "10", "--width", "5", "--samples", "400", "--json"])
     content = json.loads(result.output)
     assert result.exit_code == 0
-    assert content["samples"] == 400
+    assert (content["given"], content["samples"]) == (400, 330)
     assert content["worth_trying"] is True
     assert content["methods"].keys() == {"auto", "awasthi", "zhong"}
 
@@ -171,3 +172,13 @@ def test_command_refuses_in_words(app: typer.Typer) -> None:
     result = CliRunner().invoke(app, ["--dim", "0", "--width", "5"])
     assert result.exit_code == 2
     assert "Traceback" not in result.output
+
+
+def test_too_few_samples_are_not_worth_trying(app: typer.Typer) -> None:
+    result = CliRunner().invoke(app, ["--dim", "10", "--width", "20", "--samples", "100"])
+    assert result.exit_code == 1
+    assert "samples  1,155 needed for exact data; you have 100" in result.output
+    noisy = str(advise(10, 20, samples=5000, noise=True))
+    assert "2,310 or more needed for noisy data; you have 5,000" in noisy
+    assert "enough for noisy data" in noisy
+    assert "exact data;" not in noisy

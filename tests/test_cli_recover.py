@@ -164,6 +164,95 @@ def test_predict_by_name_and_by_order(tmp_path: Path, data: Path, rows: np.ndarr
     assert run("predict", net, write(tmp_path / "s.csv", ["a", "b"], [[1, 2]])).exit_code == 2
 
 
+def test_predict_matches_names_kept_with_the_network(tmp_path: Path, data: Path, rows: np.ndarray) -> None:
+    net = tmp_path / "net.safetensors"
+    assert run("recover", data, "--width", 3, "-q", "-o", net).exit_code == 0
+    turned = write(tmp_path / "t.csv", NAMES[::-1], rows[:, 3::-1].tolist())
+    result = run("predict", net, turned, "--json")
+    np.testing.assert_allclose(json.loads(result.stdout)["predictions"], rows[:, -1], atol=1e-10)
+    # names that are missing are an error, columns without names go by position
+    wrong = write(tmp_path / "w.csv", ["a", "b", "c", "d"], rows[:, :4].tolist())
+    assert "no column 'room temp'" in run("predict", net, wrong).stderr
+    bare = write(tmp_path / "b.csv", None, rows[:, :4].tolist())
+    np.testing.assert_allclose(json.loads(run("predict", net, bare, "--json").stdout)["predictions"], rows[:, -1])
+    # a format without names says what it does
+    assert run("export", net, "--to", "npz").exit_code == 0
+    assert "columns taken by position: a, b, c, d" in run("predict", tmp_path / "net.npz", wrong).stderr
+    content = bytearray(net.read_bytes())
+    at = content.index(b"room temp")
+    content[at : at + 4] = b"rome"
+    net.write_bytes(content)
+    result = run("predict", net, turned)
+    assert (result.exit_code, "damaged" in result.stderr) == (2, True)
+
+
+def test_names_that_nobody_gave_are_not_asked_for(tmp_path: Path, rows: np.ndarray) -> None:
+    bare, net, saved = write(tmp_path / "b.csv", None, rows.tolist()), tmp_path / "n.safetensors", tmp_path / "r.json"
+    assert run("recover", bare, "--width", 3, "-q", "-o", net, "--save", saved).exit_code == 0
+    named = write(tmp_path / "n.csv", NAMES, rows[:, :4].tolist())
+    for file in (net, saved):
+        result = run("predict", file, named)
+        assert (result.exit_code, "by position: room temp" in result.stderr) == (0, True)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_one_cell_of_text_is_named_and_its_row_can_be_skipped(tmp_path: Path, rows: np.ndarray, delimiter: str) -> None:
+    lines: list[list[object]] = rows.tolist()
+    lines[6][2] = "oops"
+    path = write(tmp_path / "a.csv", [*NAMES, "y"], lines, delimiter)
+    result = run("recover", path)
+    assert result.exit_code == 2
+    for word in ("'Ünit'", "8 has 'oops'", "--skip-bad-rows"):
+        assert word in result.stderr
+    result = run("recover", path, "--skip-bad-rows", "--width", 3)
+    assert result.exit_code == 0, result.output
+    assert "left out: 1 rows" in result.stderr
+
+
+def test_a_failed_recovery_speaks_of_options(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    path = write(tmp_path / "a.csv", ["a", "b", "c", "y"], np.column_stack([X, np.sin(5 * X).sum(axis=1)]).tolist())
+    page = tmp_path / "r.html"
+    result = run("recover", path, "--width", 1, "--starts", 1, "--report", page, "--json")
+    assert result.exit_code == 1
+    text = page.read_text(encoding="utf-8")
+    section = text[text.index('id="advice"') :]
+    section = section[: section.index("</section>")]
+    assert "a larger --width" in section
+    assert "a larger --width" in json.loads(result.stdout)["advice"]
+    for word in ("width=None", "starts=", "Should work", "samples  "):
+        assert word not in section
+    assert "pinned down" not in text
+    assert "per standard deviation of the input" in text
+
+
+def test_a_linear_function_is_called_one(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    power = X @ [1.0, 2.0] + rng.normal(size=300)
+    path = write(tmp_path / "a.csv", ["a", "b", "power"], np.column_stack([X, power]).tolist())
+    result = run("recover", path, "--width", 0)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("No hidden unit found: a linear fit explains 8")
+    assert "of power (auto" in result.stdout
+
+
+def test_wrong_headers_are_explained(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,a,y\n1,2,3,4\n", encoding="utf-8")
+    assert "the same name 'a'" in run("recover", tmp_path / "a.csv").stderr
+    (tmp_path / "b.csv").write_bytes("größe,y\n".encode("latin-1") + b"1.0,2.0\n" * 20_000)
+    assert "save it as UTF-8" in run("recover", tmp_path / "b.csv").stderr
+
+
+def test_a_log_holds_the_last_step_of_each_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    with Watch() as watch:
+        for stage, steps in (("start 1", 3), ("start 2", 2)):
+            for k in range(steps):
+                watch(Progress(stage, k + 1, 10.0**-k, 3))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[:4] for line in lines] == [["start", "1", "step", "3"], ["start", "2", "step", "2"]]
+
+
 @pytest.mark.parametrize("kind", ["onnx", "npz", "json", "safetensors"])
 def test_export_and_back(tmp_path: Path, truth: rl.Network, kind: str) -> None:
     truth.save(tmp_path / "a.safetensors")

@@ -199,7 +199,8 @@ def test_affine_part_several_outputs_and_no_units() -> None:
     net = rl.Network(np.zeros((0, 2)), [], [], v=[1.0, 2.0], c=0.5)
     found = replace(recovery(), network=net, standard_errors=None, units=Units())
     page = report.render(found)
-    assert "no hidden units" in page
+    assert "No hidden unit found: a linear fit explains 100 % of y" in page
+    assert '<header class="plain">' in page
     assert "Affine part" in page
     page = report.render(recovery(q=8, held_out={"truth": np.ones((4, 8)), "predicted": np.zeros((4, 8))}))
     assert "a for output 5" in page
@@ -247,3 +248,76 @@ def test_found_plot() -> None:
     )
     figure.canvas.draw()
     recovery(q=2).plot().canvas.draw()
+
+
+# -- what the page must not say ------------------------------------------------------------------------------
+
+
+def test_nothing_is_pinned_down_where_it_is_not() -> None:
+    known = replace(recovery(), units=Units((0, 1), (), ()))
+    drowned = replace(known.standard_errors, b=np.full(2, 1e3))
+    assert "every parameter is pinned down" in report.render(known)
+    assert "pinned down but for the flip of 1\u00a0unit" in report.render(recovery())
+    assert "2\u00a0parameters cannot be told from zero" in report.render(replace(known, standard_errors=drowned))
+    for status in (Status.NOT_RECOVERED, Status.UNDERDETERMINED, Status.AMBIGUOUS):
+        assert "pinned down" not in report.render(replace(known, status=status))
+
+
+def test_advice_of_the_command_line_replaces_that_of_python() -> None:
+    page = report.render(recovery(status=Status.NOT_RECOVERED, advice=["Try a larger --width"]))
+    assert "Try a larger --width" in page
+    assert "width=None" not in page
+
+
+def test_no_unit_is_no_triumph() -> None:
+    net = rl.Network(np.zeros((0, 2)), [], [], v=[1.0, 2.0], c=0.5)
+    found = replace(recovery(target="power", target_spread=0.1), network=net, standard_errors=None, units=Units())
+    page = report.render(found)  # noise 0.05 in a spread of 0.1
+    assert "No hidden unit found: a linear fit explains 75 % of power" in page
+    assert "Recovered up to noise" not in page
+
+
+def test_an_output_bias_is_no_affine_part() -> None:
+    found = recovery()
+    net = found.network
+    page = report.render(replace(found, network=rl.Network(net.W, net.b, net.a, c=0.5), standard_errors=None))
+    assert "with an output bias" in page
+    assert "v·x" not in page
+    assert "<b>c</b>" in page
+    assert "<b>x0</b>" not in page
+    page = report.render(
+        replace(found, network=rl.Network(net.W, net.b, net.a, v=[1.0, 0.0, 2.0]), standard_errors=None)
+    )
+    assert "with an affine part" in page
+    assert "<b>x0</b>" in page
+
+
+def test_weights_are_shown_per_standard_deviation_of_the_input() -> None:
+    found = recovery(spread=[1000.0, 1.0, 1e-3])
+    page = report.render(found)
+    assert "per standard deviation of the input" in page
+    assert f"{1000.0 * found.network.W[0, 0]:+.4g}</title>" in page
+    assert "per unit of each input" in report.render(recovery())
+    for wrong in ("abc", [1.0], [1.0, None, 2.0], [1.0, -1.0, 2.0], 3):
+        assert "per unit of each input" in report.render(recovery(spread=wrong))
+
+
+def test_loss_curve_ends_where_the_result_ends() -> None:
+    trace = [("start 1", [1.0, 4e-9])]
+    page = report.render(recovery(trace=trace, relative_loss=1e-28))
+    assert "ending at 1.0e-28" in page
+    assert "signs and polish" in page
+    assert "signs and polish" not in report.render(recovery(trace=trace, relative_loss=4e-9))
+
+
+def test_axes_have_the_name_of_the_target() -> None:
+    held = {"truth": [1.0, 2.0], "predicted": [1.0, 2.5]}
+    assert "predicted power" in report.render(recovery(held_out=held, target="power"))
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "json", "npz"])
+def test_a_network_is_no_result(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"net.{kind}"
+    recovery().network.save(path)
+    with pytest.raises(rl.ModelFileError, match="this is a network; a report needs the file that"):
+        report.load(path)

@@ -50,18 +50,22 @@ def recovery(found: Recovery, features: Sequence[str] | None = None) -> Any:
     with mpl.rc_context(_STYLE):
         figure = _figure(11, 3.6)
         units, loss, weights = figure.subplots(1, 3, width_ratios=[1.2, 1, 1])
-        _heat_map(figure, units, net, names)
+        _heat_map(figure, units, found, names)
         _losses(loss, found)
         _bias_and_output(weights, found)
         figure.suptitle(f"{found.status.title}. {found.message}", x=0.01, ha="left", fontsize=9, color="0.35")
     return figure
 
 
-def _heat_map(figure: Any, axes: Any, net: Network, names: Sequence[str] | None) -> None:
-    largest = float(np.abs(net.W).max(initial=0.0)) or 1.0
+def _heat_map(figure: Any, axes: Any, found: Recovery, names: Sequence[str] | None) -> None:
+    net, spread = found.network, found.details.get("spread")
+    known = spread is not None and np.shape(spread) == (net.d,)
+    W = net.W * np.asarray(spread, dtype=np.float64) if known else net.W
+    largest = float(np.abs(W).max(initial=0.0)) or 1.0
     # purple to orange through white: apart for every common form of colour blindness
-    shown = axes.imshow(net.W, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
-    figure.colorbar(shown, ax=axes, shrink=0.8)
+    shown = axes.imshow(W, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+    per = "w per standard deviation of the input" if known else "w per unit of each input"
+    figure.colorbar(shown, ax=axes, shrink=0.8, label=per)
     axes.set(xlabel="input", ylabel="unit", title=f"{net.m} hidden units")
     if names is not None and net.d <= 20:
         # a dollar sign in a name is not mathematics
@@ -79,10 +83,18 @@ def _losses(axes: Any, found: Recovery) -> None:
             axes.semilogy(steps, np.maximum(losses, 1e-32), color=_BLUE, lw=1.4)
             axes.axvline(begin, color="0.85", lw=0.8, zorder=0)
         begin += len(losses)
+    _end(axes, found, begin, trace[-1][1][-1:])
     several = len(trace) > 1
     axes.set(
         xlabel="iteration", ylabel="relative loss", title="loss, stage by stage" if several else "loss of the last fit"
     )
+
+
+def _end(axes: Any, found: Recovery, begin: int, last: Sequence[float]) -> None:
+    """The loss of the result itself, where signs and polish went on after the last step."""
+    final = found.details.get("relative_loss")
+    if len(last) and isinstance(final, float) and np.isfinite(final) and abs(final - last[0]) > 0.01 * abs(final):
+        axes.semilogy([begin - 1, begin], np.maximum([last[0], final], 1e-32), color=_BLUE, lw=1.4, marker=".")
 
 
 def _bias_and_output(axes: Any, found: Recovery) -> None:

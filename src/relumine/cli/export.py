@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import relumine as rl
+from relumine.cli.names import keep, names_in
 from relumine.cli.options import AsJson, Quiet
 from relumine.cli.talk import Talk
 from relumine.results import InvalidInput, ModelFileError
@@ -45,6 +46,8 @@ def export(
         raise InvalidInput("--float32 is for ONNX; the other formats keep double precision")
     if to == "torch":
         _save_torch(net, target)
+    elif to == "safetensors":
+        keep(net, target, names_in(network) or None)
     else:
         net.save(target, dtype="float32" if float32 else "float64")
     Talk(as_json, quiet).answer(f"{to}: {target}", {"written": {to: str(target)}, "d": net.d, "m": net.m, "q": net.q})

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from relumine.cli.guard import in_options
 from relumine.cli.options import AsJson, Quiet, Seed, activation_names, image_shape
 from relumine.cli.recover import check_outputs, check_seconds, finish
 from relumine.cli.talk import Talk
@@ -84,6 +85,7 @@ def extract(
     details: dict[str, Any] = {
         "seed": seed,
         "source": spec or command,
+        "advice": [in_options(found.status.advice)],
         "trace": [t for t in watch.trace if not t[0].startswith("queries")],
     }
     if "held_out" not in found.details and len(found.X):

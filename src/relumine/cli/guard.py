@@ -85,6 +85,10 @@ def in_options(message: str) -> str:
         ("method='auto'", "--method auto"),
         ("(starts=)", "(--starts)"),
         ("width=None", "no --width"),
+        ("a larger width", "a larger --width"),
+        ("a smaller width", "a smaller --width"),
+        ("on_failure='return'", "--save"),
+        ("invalid UTF8 data", "the file is not UTF-8; save it as UTF-8"),
     ):
         message = message.replace(python, option)
     return message

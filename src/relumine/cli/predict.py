@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +13,14 @@ import typer
 from numpy.typing import NDArray
 
 from relumine.cli.export import network_of
+from relumine.cli.names import names_in
 from relumine.cli.options import AsJson, Quiet
 from relumine.cli.table import Table, columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.data.sources import materialise
 from relumine.network import Network
-from relumine.report import load, write_text
-from relumine.results import InvalidInput, ModelFileError
+from relumine.report import write_text
+from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
 
@@ -37,12 +39,12 @@ def predict(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict with a network. Columns are found by name from a saved result, else by their number and order."""
+    """Predict with a network. Columns go by the names kept with it (.safetensors, a saved result), else by order."""
     talk = Talk(as_json, quiet)
     net, table = network_of(network), open_table(file)
     if out is not None and out.suffix.lower() not in (".csv", ".npy"):
         raise InvalidInput(f"{out}: predictions go to .csv or .npy")
-    inputs, truth = _columns(table, net, columns_of(features) or _remembered(network))
+    inputs, truth = _columns(table, net, columns_of(features) or _remembered(network, table))
     for sentence in table.assumed:
         talk.note(sentence)
     # a source has a target; where the file holds none, the first input stands in and is not used
@@ -81,6 +83,9 @@ def _columns(table: Table, net: Network, wanted: list[str]) -> tuple[list[str], 
         if len(numeric) == net.d + 1:
             rest = next(name for name in numeric if name not in inputs)
             table.assumed.append(f"inputs: all columns but {rest} (choose with --features)")
+        if table.named:
+            listed = ", ".join(inputs[:12]) + (f", … ({net.d} in all)" if net.d > 12 else "")
+            table.assumed.append(f"columns taken by position: {listed}")
     if len(inputs) != net.d:
         raise InvalidInput(f"the network has {net.d} inputs, but {len(inputs)} columns are named")
     others = [name for name in table.names if name not in inputs and name not in table.text]
@@ -96,15 +101,11 @@ def _inputs(table: Table, inputs: list[str]) -> Array:
     raise InvalidInput(f"{table.path} has one column only; add a second one (it may be all zeros)")
 
 
-def _remembered(path: Path) -> list[str]:
-    """Names of the inputs, from a saved result."""
-    if path.suffix.lower() != ".json":
-        return []
-    try:
-        names = load(path).details.get("features")
-    except ModelFileError:
-        return []
-    return [str(name) for name in names] if isinstance(names, list) else []
+def _remembered(path: Path, table: Table) -> list[str]:
+    """Names of the inputs kept with the network; none where it or the file has only made-up ones."""
+    names = names_in(path)
+    made_up = all(re.fullmatch(r"x\d+", name) for name in names) and not set(names) <= set(table.names)
+    return [] if made_up or not table.named else names
 
 
 def _csv(predicted: Array) -> str:

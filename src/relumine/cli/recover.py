@@ -7,17 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 import relumine as rl
 from relumine import report
 from relumine.cli.exits import FAILED, STOPPED
 from relumine.cli.guard import in_options
+from relumine.cli.names import keep
 from relumine.cli.options import AsJson, Quiet, Seed, activation_names, image_shape, methods
 from relumine.cli.table import columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
 from relumine.data.sources import Source
+from relumine.report.story import headline
 from relumine.results import InvalidInput, Recovery, RelumineWarning, Status
 from relumine.theory.advice import advise
 
@@ -40,7 +43,9 @@ def recover(
     ] = None,
     activation: Annotated[str, typer.Option(help="Activation of the units.", autocompletion=activation_names)] = "relu",
     method: Annotated[str, typer.Option(help="auto, awasthi or zhong.", autocompletion=methods)] = "auto",
-    out: Annotated[Path | None, typer.Option(help="Save the network: .safetensors, .onnx, .npz or .json.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Save the network: .safetensors, .onnx, .npz or .json.")
+    ] = None,
     report_file: Annotated[Path | None, typer.Option("--report", help="Write a page to look at, .html.")] = None,
     save: Annotated[Path | None, typer.Option(help="Save the whole result, .json, for `relumine report`.")] = None,
     seed: Seed = 0,
@@ -49,8 +54,12 @@ def recover(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Keep the state of a long run here, and go on from it.")
     ] = None,
-    skip_bad_rows: Annotated[bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values.")] = False,
-    images: Annotated[str | None, typer.Option(help="Inputs are an image, HEIGHTxWIDTH: show units as images.")] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
+    ] = False,
+    images: Annotated[
+        str | None, typer.Option(help="Inputs are an image: show units as images, HEIGHTxWIDTH or 'square'.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -63,7 +72,7 @@ def recover(
     check_outputs(out, report_file, save)
     check_seconds(seconds)
     table = open_table(file)
-    inputs, targets = table.choose(target, columns_of(features), columns_of(ignore))
+    inputs, targets = table.choose(target, columns_of(features), columns_of(ignore), skip_bad_rows)
     shape = image_shape(images, len(inputs))
     for sentence in table.assumed:
         talk.note(sentence)
@@ -84,16 +93,19 @@ def recover(
             progress=watch,
         )
     if source.skipped:
-        talk.note(f"left out: {source.skipped} rows with missing values")
+        talk.note(f"left out: {source.skipped} rows with missing values or text")
     for warning in caught:
         talk.warn(f"warning: {warning.message}")
     details = {"features": inputs, "target": ", ".join(targets), "seed": seed, "source": Path(file).name}
     details |= {"trace": watch.trace} if watch.trace else {}
-    details |= {} if "held_out" in found.details else {"held_out": _some_rows(found, source)}
-    if not found.ok:
-        details["advice"] = _what_to_expect(source, found, width)
+    few = source.head(_ROWS_SHOWN)
+    details |= {"spread": np.std(few.X, axis=0).tolist(), "target_spread": float(np.sqrt(few.Y.var(axis=0).mean()))}
+    if "held_out" not in found.details:  # then a picture of the first rows, most of them used in the fit
+        predicted = found.network(few.X).reshape(few.Y.shape)
+        details["held_out"] = {"truth": few.Y, "predicted": predicted, "used_in_fit": True}
+    details["advice"] = [in_options(found.status.advice), *([] if found.ok else _hardness(source, found, width))]
     found = replace(found, details={**found.details, **details})
-    finish(found, talk, out, report_file, save, shape)
+    finish(found, talk, out, report_file, save, shape, names=inputs if table.named else None)
 
 
 def finish(
@@ -104,12 +116,14 @@ def finish(
     save: Path | None,
     shape: tuple[int, int] | None = None,
     more: dict[str, Any] | None = None,
+    names: list[str] | None = None,
 ) -> None:
-    """Write what was asked for, say how it ended, leave with the code of the status."""
+    """Write what was asked for, say how it ended, leave with the code of the status; ``names``: of the inputs."""
+    found = replace(found, message=in_options(found.message))
     written: dict[str, str] = {}
     if out is not None:
         if found.ok or found.status is Status.INTERRUPTED:
-            found.network.save(out)
+            keep(found.network, out, names)
             written["network"] = str(out)
         else:
             talk.warn(f"{out} was not written: there is no network to trust (--save keeps the best found)")
@@ -122,8 +136,9 @@ def finish(
         report.write(found, report_file, image_shape=shape, title=title, network_file=name)
         written["report"] = str(report_file)
     summary = {k: v for k, v in report.as_dict(found).items() if k not in ("details", "format", "version")}
-    names = {"features": found.details.get("features"), "target": found.details.get("target")}
-    talk.answer(_words(found, written), {**summary, **names, "written": written, **(more or {})})
+    summary["advice"] = in_options(found.status.advice)
+    columns = {"features": found.details.get("features"), "target": found.details.get("target")}
+    talk.answer(_words(found, written), {**summary, **columns, "written": written, **(more or {})})
     if found.status is Status.INTERRUPTED:
         talk.warn("Stopped early: this is the best network so far, not a result.")
         raise typer.Exit(STOPPED)
@@ -134,7 +149,10 @@ def finish(
 
 
 def _words(found: Recovery, written: dict[str, str]) -> str:
-    lines = [in_options(str(found)), ""]
+    head, *rest = in_options(str(found)).splitlines()
+    if found.ok and not found.network.m:
+        head = f"{headline(found).removesuffix('.')} ({found.method}, {found.seconds:.1f} s)"
+    lines = [head, *rest, ""]
     lines += [f"{what}: {path}" for what, path in written.items()]
     if not written and found.ok:
         lines.append("(nothing was written: --out net.safetensors keeps the network, --report report.html shows it)")
@@ -161,16 +179,10 @@ def check_seconds(seconds: float | None) -> None:
         raise InvalidInput(f"--seconds must be a positive number, got {seconds}")
 
 
-def _what_to_expect(source: Source, found: Recovery, width: int | None) -> list[str]:
-    """Whether a network of this size can be recovered at all, for the report of a failure."""
+def _hardness(source: Source, found: Recovery, width: int | None) -> list[str]:
+    """Why a network of this size cannot be recovered at all, if that is known, for the report of a failure."""
     try:
         advice = advise(source.d, width or found.network.m or 1, found.network.activation)
     except InvalidInput:
         return []
-    return [line.strip() for line in str(advice).splitlines() if line.strip()]
-
-
-def _some_rows(found: Recovery, source: Source) -> dict[str, Any]:
-    """True and predicted outputs of the first rows, for a picture; most of them were used in the fit."""
-    few = source.head(_ROWS_SHOWN)
-    return {"truth": few.Y, "predicted": found.network(few.X).reshape(few.Y.shape), "used_in_fit": True}
+    return [advice.hardness] if advice.verdict in ("hard", "not determined") else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import glob
 import gzip
@@ -30,13 +31,19 @@ _TABLES = (".parquet", ".arrow", ".feather", ".csv")
 
 @dataclass
 class Table:
-    """Names of the columns and, once chosen, the source to read; ``assumed``: sentences for the user."""
+    """Names of the columns and, once chosen, the source to read; ``assumed``: sentences for the user.
+
+    ``text``: columns that are not numeric, and where that shows; ``mixed``: those of them that hold numbers too;
+    ``named``: the names are the file's own.
+    """
 
     path: str
     names: list[str]
     text: dict[str, str] = field(default_factory=dict)
     values: Array | None = None  # a csv in another dialect, read here
     assumed: list[str] = field(default_factory=list)
+    mixed: frozenset[str] = frozenset()
+    named: bool = True
 
     def column(self, name: str) -> str:
         """The column meant: its name, its name but for case and spaces, or its number from 0."""
@@ -50,7 +57,9 @@ class Table:
         listed = ", ".join(self.names[:12]) + (f", … ({len(self.names)} in all)" if len(self.names) > 12 else "")
         raise InvalidInput(f"{self.path} has no column {name!r}; it has: {listed}")
 
-    def choose(self, target: str | None, features: Sequence[str], ignore: Sequence[str]) -> tuple[list[str], list[str]]:
+    def choose(
+        self, target: str | None, features: Sequence[str], ignore: Sequence[str], skip_bad_rows: bool = False
+    ) -> tuple[list[str], list[str]]:
         """Names of the inputs and of the targets."""
         left_out = {self.column(name) for name in ignore}
         left_out |= {name for name in self.names if not features and _is_index(name, self.names)}
@@ -68,6 +77,13 @@ class Table:
             self.assumed.append(f"target: {targets[0]}{why} (choose with --target)")
         inputs = [self.column(n) for n in features] or [c for c in self.names if c not in left_out and c not in targets]
         for name in (*inputs, *targets):
+            if name in self.mixed and skip_bad_rows:
+                continue
+            if name in self.mixed:
+                raise InvalidInput(
+                    f"{self.path}: column {name!r} is not all numbers ({self.text[name]}); repair that cell, leave "
+                    f"out such rows with --skip-bad-rows, or leave out the column with --ignore {_quoted(name)}"
+                )
             if name in self.text:
                 raise InvalidInput(
                     f"{self.path}: column {name!r} is not numeric ({self.text[name]}); "
@@ -91,8 +107,7 @@ class Table:
                     f"{self.path}: column {name!r} is missing or not finite in data row {row + 1}; "
                     "fill or drop such rows, or use --skip-bad-rows"
                 )
-            y = Y[good, 0] if len(targets) == 1 else Y[good]
-            return open_source(X[good], y)
+            return open_source(X, Y[:, 0] if len(targets) == 1 else Y, bad_rows=bad)  # type: ignore[arg-type]
         if self.path.lower().endswith(_ARRAYS):
             return open_source(self.path, bad_rows=bad)  # type: ignore[arg-type]
         target = targets[0] if len(targets) == 1 else targets
@@ -120,7 +135,10 @@ def open_table(path: str) -> Table:
 
     files = find_files(path)
     schema = reader_of(files).schema(files[0])
-    return Table(path, list(schema), {name: kind for name, kind in schema.items() if kind is not None})
+    text = {name: kind for name, kind in schema.items() if kind is not None}
+    # the reader that skips lines takes a column for numeric as soon as it holds a number
+    lenient = reader_of(files, skip=True).schema(files[0]) if text else {}
+    return Table(path, list(schema), text, mixed=frozenset(name for name in text if lenient[name] is None))
 
 
 def columns_of(text: str | None) -> list[str]:
@@ -151,14 +169,15 @@ def _arrays(path: str) -> Table:
         raise InvalidInput(f"no such file: {path}")
     if path.lower().endswith(".npz"):
         d = open_source(path).d
-        return Table(path, [*(f"x{j}" for j in range(d)), "y"])
+        return Table(path, [*(f"x{j}" for j in range(d)), "y"], named=False)
     try:
         values = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise InvalidInput(f"{path} is not a readable npy file: {error}") from None
     if values.ndim != 2 or values.shape[1] < 2 or values.dtype.kind not in "fiub":
         raise InvalidInput(f"{path}: expected rows of numbers, inputs and target; got {values.dtype} {values.shape}")
-    table = Table(path, [f"x{j}" for j in range(values.shape[1])], values=np.asarray(values, dtype=np.float64))
+    names = [f"x{j}" for j in range(values.shape[1])]
+    table = Table(path, names, values=np.asarray(values, dtype=np.float64), named=False)
     table.assumed.append(f"an array has no names: its columns are called {table.names[0]} … {table.names[-1]}")
     return table
 
@@ -176,7 +195,8 @@ def _dialect(path: str) -> Table | None:
     if not raw.strip():
         raise InvalidInput(f"{path} is empty")
     try:
-        lines = raw.decode("utf-8-sig", errors="strict" if len(raw) < _HEADS else "ignore").splitlines()
+        # a character cut in two at the end of what was read is no error
+        lines = codecs.getincrementaldecoder("utf-8-sig")().decode(raw, final=len(raw) < _HEADS).splitlines()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     first = next(line for line in lines if line.strip())
@@ -185,6 +205,9 @@ def _dialect(path: str) -> Table | None:
         delimiter = " " if len(first.split()) > 1 else ","
     head = _fields(first, delimiter)
     header = not all(_number(cell, delimiter) is not None for cell in head)
+    twice = [name for name in head if head.count(name) > 1] if header else []
+    if twice:
+        raise InvalidInput(f"{path}: two columns have the same name {twice[0]!r}; rename one")
     if header and delimiter == "," and path.lower().endswith((".csv", ".csv.gz")):
         return None
     return _read(path, opener, delimiter, head if header else None)
@@ -214,9 +237,10 @@ def _read(path: str, opener: object, delimiter: str, header: list[str] | None) -
             numbers.extend(np.nan if value is None else value for value in values)
     if not numbers:
         raise InvalidInput(f"{path} has a header but no rows")
-    if len(set(names)) < len(names):
-        raise InvalidInput(f"{path}: two columns have the same name; rename one")
-    table = Table(path, names, text, np.array(numbers).reshape(-1, len(names)))
+    values_read = np.array(numbers).reshape(-1, len(names))
+    some = np.isfinite(values_read).any(axis=0)
+    mixed = frozenset(name for name, any_number in zip(names, some, strict=True) if name in text and any_number)
+    table = Table(path, names, text, values_read, mixed=mixed, named=header is not None)
     if header is None:
         table.assumed.append(f"no header: the first line holds numbers, so columns are called {names[0]} … {names[-1]}")
     if delimiter != ",":

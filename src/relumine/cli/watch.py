@@ -18,6 +18,9 @@ from relumine.results import Progress
 
 __all__ = ["Watch"]
 
+_PATIENCE = 60.0  # seconds without a word
+_STAGES = 100  # that are spoken of
+
 
 class Watch:
     """A progress callback. ``trace``: [(stage, losses)].
@@ -31,7 +34,8 @@ class Watch:
         self.trace: list[tuple[str, list[float]]] = []
         self.began = time.perf_counter()
         self.stopping = False
-        self._last = 0
+        self._last: Progress | None = None
+        self._said = self.began
         self._before: Any = None
         console = Console(stderr=True)
         self._live = Live(Text("reading …"), console=console, refresh_per_second=8, transient=True)
@@ -47,6 +51,7 @@ class Watch:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._alive:
             self._live.stop()
+        self._say()
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 
@@ -62,17 +67,23 @@ class Watch:
 
     def __call__(self, step: Progress) -> None:
         """Take note of a step."""
-        fresh = not self.trace or self.trace[-1][0] != step.stage or step.iteration <= self._last
-        if fresh:
+        if self._last is None or self._last.stage != step.stage or step.iteration <= self._last.iteration:
+            self._say()
             self.trace.append((step.stage, []))
-            if not self.quiet and not self._alive and len(self.trace) <= 100:
-                typer.echo(self.line(step), err=True)
         self.trace[-1][1].append(float(step.loss))
-        self._last = step.iteration
+        self._last = step
+        if time.perf_counter() - self._said > _PATIENCE:
+            self._say()
         if self._alive and not self.stopping:
             self._live.update(Text(self.line(step)))
         if self.stopping:
             raise KeyboardInterrupt
+
+    def _say(self) -> None:
+        """Where nothing is redrawn, a line at the end of each stage, and now and then in a long one."""
+        if self._last is not None and not self.quiet and not self._alive and len(self.trace) <= _STAGES:
+            typer.echo(self.line(self._last), err=True)
+            self._said = time.perf_counter()
 
     def line(self, step: Progress) -> str:
         """Stage, loss, units, time."""

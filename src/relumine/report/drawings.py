@@ -157,10 +157,15 @@ def loss_curve(trace: Sequence[tuple[str, Sequence[float]]]) -> Markup:
         if x1 > named and x2 - x1 > 5.6 * len(name) * 0.5:
             bands.append(Markup('<text class="stage" x="{}" y="{}">{}</text>').format(number(x1 + 3), 27, name))
             named = x1 + 6.2 * len(name)
+        elif k == len(stages) - 1 and x2 - 6.2 * len(name) > named:  # the end is named, however short
+            bands.append(Markup('<text class="stage tick" x="{}" y="{}">{}</text>').format(number(x2), 27, name))
     most = max(3000 // len(stages), 2)
     curves = []
+    before: list[tuple[int, float]] = []
     for (_, losses), begin in zip(stages, starts, strict=False):
         steps = _thin(list(enumerate(losses, start=int(begin))), most)
+        # a stage of one step is seen as the way to it
+        steps, before = [*(before if len(steps) == 1 else []), *steps], steps[-1:]
         points = " ".join(f"{number(axes.x(k + 0.5))},{number(axes.y(v))}" for k, v in steps)
         curves.append(Markup('<polyline class="curve" points="{}"/>').format(points))
     body = Markup("").join([*bands, axes.frame(), *curves])
@@ -168,16 +173,16 @@ def loss_curve(trace: Sequence[tuple[str, Sequence[float]]]) -> Markup:
     return svg(axes.width, axes.height, title, body, "wide")
 
 
-def predicted_against_true(truth: Array, predicted: Array) -> Markup:
+def predicted_against_true(truth: Array, predicted: Array, name: str = "y") -> Markup:
     """A point per row; on the diagonal the prediction is right."""
     ticks = linear_ticks(*_limits(np.concatenate([truth, predicted])))
-    axes = Axes(ticks, ticks, "true y", "predicted y")
+    axes = Axes(ticks, ticks, f"true {_short(name, 30)}", f"predicted {_short(name, 30)}")
     body = [axes.frame(), _line("zero", axes.x(ticks[0]), axes.x(ticks[-1]), axes.y(ticks[0]), axes.y(ticks[-1]))]
     body += [
         Markup('<circle class="point" cx="{}" cy="{}" r="2.4"/>').format(number(axes.x(t)), number(axes.y(p)))
         for t, p in _thin(list(zip(truth.tolist(), predicted.tolist(), strict=True)), _POINTS)
     ]
-    title = f"Predicted against true y on {len(truth)} rows"
+    title = f"Predicted against true {name} on {len(truth)} rows"
     return svg(axes.width, axes.height, title, Markup("").join(body))
 
 

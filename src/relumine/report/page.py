@@ -84,11 +84,13 @@ def render(
     # autoescape: names of columns and messages are other people's text
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(here.joinpath("page.html.j2").read_text(encoding="utf-8"))
-    tone, sign = story.TONE[found.status]
+    tone, sign = story.tone(found)
+    target = target or str(found.details.get("target") or "y")
     return template.render(
         style=Markup(here.joinpath("page.css").read_text(encoding="utf-8")),
         script=Markup(here.joinpath("page.js").read_text(encoding="utf-8")),
         title=title,
+        status=story.title(found),
         found=found,
         net=net,
         tone=tone,
@@ -96,15 +98,15 @@ def render(
         headline=story.headline(found),
         sure=story.sure(found),
         cards=story.cards(found),
-        target=target or str(found.details.get("target") or "y"),
+        target=target,
         stages=[
             (s, story.duration(s.seconds), None if s.loss is None else story.scientific(s.loss)) for s in found.stages
         ],
-        advice=_advice(found),
+        advice=story.advice(found),
         version=relumine.__version__,
         usable=found.ok or found.status is Status.INTERRUPTED,
         network_file=network_file or "net.safetensors",
-        **_pictures(found, names, image_shape),
+        **_pictures(found, names, image_shape, target),
         **_tables(found, names),
     )
 
@@ -120,11 +122,14 @@ def _names(found: Recovery, features: Sequence[str] | None) -> list[str]:
     return [str(name) for name in names]
 
 
-def _pictures(found: Recovery, names: list[str], image_shape: tuple[int, int] | None) -> dict[str, Any]:
+def _pictures(found: Recovery, names: list[str], image_shape: tuple[int, int] | None, target: str) -> dict[str, Any]:
     net, se = found.network, found.standard_errors
+    # inputs in different units of measurement are compared by what a typical change of each does
+    spread = None if image_shape is not None else story.spread(found)
+    W = net.W if spread is None else net.W * spread
     size = np.linalg.norm(np.atleast_2d(net.a), axis=0)
     units = story.choose(size, _MAP_UNITS, "units", "those of largest output weight")
-    columns = story.choose(np.abs(net.W).max(axis=0, initial=0.0), _MAP_INPUTS, "inputs", "those of largest weight")
+    columns = story.choose(np.abs(W).max(axis=0, initial=0.0), _MAP_INPUTS, "inputs", "those of largest weight")
     points = story.choose(size, _POINTS_UNITS, "units", "those of largest output weight")
     p = points.kept
     single = np.atleast_2d(net.a).shape[0] == 1
@@ -137,7 +142,7 @@ def _pictures(found: Recovery, names: list[str], image_shape: tuple[int, int] | 
         units, columns = chosen, story.Cut(np.arange(net.d))
     elif net.m:
         pictures["heat_map"] = drawings.heat_map(
-            net.W[np.ix_(units.kept, columns.kept)], [str(i) for i in units.kept], [names[j] for j in columns.kept]
+            W[np.ix_(units.kept, columns.kept)], [str(i) for i in units.kept], [names[j] for j in columns.kept]
         )
     if net.m:
         pictures["units_plot"] = drawings.units_plot(
@@ -149,25 +154,29 @@ def _pictures(found: Recovery, names: list[str], image_shape: tuple[int, int] | 
             "output weight a" if single else "size of output weights ‖a‖",
         )
     pictures["cut"] = [cut for cut in (units.sentence, columns.sentence) if cut]
-    pictures["largest"] = f"{np.abs(net.W).max(initial=0.0):.3g}"
+    pictures["largest"] = f"{np.abs(W).max(initial=0.0):.3g}"
+    pictures["per"] = "per unit of each input" if spread is None else "per standard deviation of the input"
     pictures["trace_whole"] = "trace" in found.details
     stages = story.trace(found)
     if sum(len(losses) for _, losses in stages) > 1:
         pictures["loss"] = drawings.loss_curve(stages)
-    pictures["residuals"] = _residuals(found)
+    pictures["residuals"] = _residuals(found, target)
     return pictures
 
 
-def _residuals(found: Recovery, most: int = 4) -> dict[str, Any] | None:
+def _residuals(found: Recovery, target: str, most: int = 4) -> dict[str, Any] | None:
     held = story.held_out(found)
     if held is None:
         return None
     residual = held["truth"] - held["predicted"]
     noise = found.certificate.noise if residual.shape[1] == 1 else 0.0
+    names = [target] if residual.shape[1] == 1 else target.split(", ")
+    if len(names) != residual.shape[1]:
+        names = [f"output {k}" for k in range(residual.shape[1])]
     outputs = [
         {
-            "name": "" if residual.shape[1] == 1 else f"output {k}",
-            "scatter": drawings.predicted_against_true(held["truth"][:, k], held["predicted"][:, k]),
+            "name": "" if residual.shape[1] == 1 else names[k],
+            "scatter": drawings.predicted_against_true(held["truth"][:, k], held["predicted"][:, k], names[k]),
             "histogram": drawings.histogram(residual[:, k], noise),
         }
         for k in range(min(residual.shape[1], most))
@@ -196,17 +205,10 @@ def _tables(found: Recovery, names: list[str]) -> dict[str, Any]:
         affine = [("c", story.fixed(float(c)), None if sc is None or not np.isfinite(sc) else f"{sc:.2g}")]
         affine += [
             (names[j], story.fixed(float(V[j])), None if sV is None or not np.isfinite(sV[j]) else f"{sV[j]:.2g}")
-            for j in kept
+            for j in (kept if np.any(net.v) else ())
         ]
     return {
         "table": story.parameter_table(found, rows.kept, columns.kept, names),
         "table_cut": [cut for cut in (rows.sentence, columns.sentence) if cut],
         "affine": affine,
     }
-
-
-def _advice(found: Recovery) -> list[str]:
-    """The status's advice, and what else was put under ``details["advice"]``."""
-    more = found.details.get("advice") or ()
-    more = [more] if isinstance(more, str) else list(more)
-    return [found.status.advice, *(str(line) for line in more)]

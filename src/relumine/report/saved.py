@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relumine import formats
 from relumine.formats.files import write_atomically
 from relumine.network import Network
 from relumine.results import Certificate, ModelFileError, Recovery, Stage, StandardErrors, Status, Units
@@ -22,6 +23,7 @@ __all__ = ["as_dict", "from_dict", "load", "save", "write_text"]
 _FORMAT, _VERSION = "relumine.result", 1
 _LARGEST = 512 << 20  # bytes of a result file that will be read
 _KEYS = ("W", "b", "a", "v", "c")
+_A_NETWORK = "this is a network; a report needs the file that `relumine recover --save result.json` writes"
 
 
 def save(found: Recovery, path: str | os.PathLike[str]) -> None:
@@ -66,12 +68,16 @@ def load(path: str | os.PathLike[str]) -> Recovery:
     file = Path(path)
     if not file.is_file():
         raise ModelFileError(f"no such result file: {path}")
+    if file.suffix.lower() in formats.SUFFIXES and file.suffix.lower() != ".json":
+        raise ModelFileError(f"{path}: {_A_NETWORK}")
     if file.stat().st_size > _LARGEST:
         raise ModelFileError(f"{path} is larger than {_LARGEST >> 20} MB; that is no result of relumine")
     try:
         content = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is not a result file (not JSON): {error}") from None
+    if isinstance(content, dict) and content.get("format") == "relumine.network":
+        raise ModelFileError(f"{path}: {_A_NETWORK}")
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ModelFileError(f"{path} is JSON, but not a result saved by relumine (recover --save)")
     if content.get("version") != _VERSION:

@@ -13,7 +13,21 @@ from relumine.results import Recovery, Status
 
 Array = NDArray[np.float64]
 
-__all__ = ["Card", "Cut", "cards", "choose", "headline", "held_out", "parameter_table", "sure", "trace"]
+__all__ = [
+    "Card",
+    "Cut",
+    "advice",
+    "cards",
+    "choose",
+    "headline",
+    "held_out",
+    "parameter_table",
+    "spread",
+    "sure",
+    "title",
+    "tone",
+    "trace",
+]
 
 TONE = {
     Status.EXACT: ("good", "✓"),
@@ -53,23 +67,65 @@ class Cut:
     sentence: str = ""
 
 
+def tone(found: Recovery) -> tuple[str, str]:
+    """The colour of the page, and its sign; where no unit was found there is nothing to be glad or sorry about."""
+    return ("plain", "–") if found.ok and not found.network.m else TONE[found.status]
+
+
+def title(found: Recovery) -> str:
+    """How it ended, in a clause."""
+    return "No hidden unit found" if found.ok and not found.network.m else found.status.title
+
+
 def headline(found: Recovery) -> str:
     """One sentence: what was recovered."""
     net = found.network
+    if found.ok and not net.m:
+        share, target = _explained(found), str(found.details.get("target") or "y")
+        words = f" explains {100.0 * share:.3g} % of {target}" if np.isfinite(share) else " is all there is"
+        return f"{title(found)}: a linear fit{words}."
     units = _count(net.m, f"{_spoken(net.activation.name)} unit")
     behind = f"{units} behind {_count(net.d, 'input')}"
     if net.q is not None:
         behind += f" and {_count(net.q, 'output')}"
     if not net.m:
         behind = f"no hidden units: an affine function of {_count(net.d, 'input')}"
-    if np.any(net.v) or np.any(net.c):
-        behind += ", with an affine part" if net.m else ""
+    if net.m and (np.any(net.v) or np.any(net.c)):
+        behind += ", with an affine part" if np.any(net.v) else ", with an output bias"
     return f"{found.status.title}: {behind}." if found.ok else f"{found.status.title}. Best found: {behind}."
+
+
+def _explained(found: Recovery) -> float:
+    """The share of the variance of y: by the noise where the spread of y is known, else by the rows kept out."""
+    spread, noise = found.details.get("target_spread"), found.certificate.noise
+    known = isinstance(spread, float) and spread > 0.0 and noise > 0.0
+    left = noise / spread if known else found.certificate.residual  # type: ignore[operator]
+    return max(1.0 - left**2, 0.0)
 
 
 def sure(found: Recovery) -> str:
     """One sentence: how sure we are."""
+    if found.ok and not found.network.m:
+        if found.status is Status.EXACT:
+            return "Rows that the fit never saw come out right to the last digits: y is an affine function."
+        return "What is left looks like noise. Units may be hidden in it; more samples or less noise would show them."
     return _SURE[found.status]
+
+
+def advice(found: Recovery) -> list[str]:
+    """What to do next: ``details["advice"]`` if it is there (the command line has its own words), else the status's."""
+    lines = found.details.get("advice") or found.status.advice
+    return [str(line) for line in ([lines] if isinstance(lines, str) else list(lines))]
+
+
+def spread(found: Recovery) -> Array | None:
+    """Standard deviations of the d inputs, if the result holds them."""
+    stored = found.details.get("spread")
+    if not isinstance(stored, Sequence | np.ndarray) or isinstance(stored, str):
+        return None
+    values = [v if isinstance(v, int | float) else -1.0 for v in stored]
+    right = len(values) == found.network.d and all(0.0 <= v < 1e300 for v in values)
+    return np.array(values, dtype=np.float64) if right else None
 
 
 def cards(found: Recovery) -> list[Card]:
@@ -83,13 +139,13 @@ def cards(found: Recovery) -> list[Card]:
                 f"relative to the spread of y, on {certificate.rows} rows kept out of the fit",
             )
         )
-    parameters = net.W.size + net.m * (net.q or 1) + (net.v.size + net.c.size if np.any(net.v) or np.any(net.c) else 0)
+    affine = (net.v.size if np.any(net.v) else 0) + (net.c.size if np.any(net.v) or np.any(net.c) else 0)
+    parameters = net.W.size + net.m * (net.q or 1) + affine
     out.append(Card(str(net.m), "hidden units", f"{net.d} inputs, {parameters + net.m} numbers in all"))
     if certificate.noise > 0.0:
         out.append(Card(f"{certificate.noise:.3g}", "noise in y", "standard deviation, estimated from the residual"))
-    if np.isfinite(certificate.condition):
-        remark = "every parameter is pinned down" if certificate.condition < 1e8 else "some parameters are barely seen"
-        out.append(Card(scientific(certificate.condition), "condition", remark))
+    if found.ok and np.isfinite(certificate.condition):  # of a wrong network it says nothing
+        out.append(Card(scientific(certificate.condition), "condition", _pinned_down(found)))
     queries = found.details.get("queries")
     if isinstance(queries, int):
         remark = f"{queries / max(parameters, 1):.1f} per parameter" if parameters else ""
@@ -98,6 +154,20 @@ def cards(found: Recovery) -> list[Card]:
     remark = f"method {found.method}" + (f", {_count(int(starts), 'start')}" if isinstance(starts, int) else "")
     out.append(Card(duration(found.seconds), "time", remark))
     return out
+
+
+def _pinned_down(found: Recovery) -> str:
+    """What the condition number says, and what it does not."""
+    net, se = found.network, found.standard_errors
+    if found.certificate.condition >= 1e8:
+        return "some parameters are barely seen"
+    if found.units.up_to_sign:
+        return f"pinned down but for the flip of {_count(len(found.units.up_to_sign), 'unit')}"
+    keys = ["W", "b", "a", *(["v"] if np.any(net.v) else []), *(["c"] if np.any(net.c) else [])]
+    drowned = 0 if se is None else sum(int(np.sum(getattr(se, k) > np.abs(getattr(net, k)))) for k in keys)
+    if drowned:
+        return f"{_count(drowned, 'parameter')} cannot be told from zero: smaller than the standard error"
+    return "every parameter is pinned down"
 
 
 def choose(importance: Array, most: int, what: str, reason: str) -> Cut:
@@ -110,12 +180,17 @@ def choose(importance: Array, most: int, what: str, reason: str) -> Cut:
 
 
 def trace(found: Recovery) -> list[tuple[str, list[float]]]:
-    """The losses stage by stage: as recorded on the way, or those of the last fit alone."""
+    """The losses stage by stage, as recorded on the way, or of the last fit alone; the result's own is the last."""
     recorded = found.details.get("trace")
     if isinstance(recorded, Sequence) and recorded:
-        return [(str(name), _finite(losses)) for name, losses in recorded]
-    history = _finite(found.details.get("history") or ())
-    return [("last fit", history)] if history else []
+        stages = [(str(name), _finite(losses)) for name, losses in recorded]
+    else:
+        stages = [("last fit", _finite(found.details.get("history") or ()))]
+    stages = [stage for stage in stages if stage[1]]
+    final = _finite([found.details.get("relative_loss")])
+    if stages and final and abs(final[0] - stages[-1][1][-1]) > 0.01 * abs(final[0]):
+        stages.append(("signs and polish", final))
+    return stages
 
 
 def held_out(found: Recovery) -> Mapping[str, Array] | None:

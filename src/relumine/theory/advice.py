@@ -25,6 +25,7 @@ from relumine.theory.regimes import Regime, regime
 __all__ = ["Advice", "advise"]
 
 _PER_PARAMETER, _PER_PARAMETER_SMOOTH = 5, 20  # samples, for exact data; smooth units need more to be told apart
+_NOISE = 2  # times as many for noisy labels, at least
 _PRODUCTS, _SHARE, _OVER = 2000, 0.67, 1.5
 _CALL = 1e-4  # seconds around a product, which small problems notice
 _SMOOTH = 3.0  # a smooth σ costs more per row than a kink, and takes more steps
@@ -57,7 +58,11 @@ class Advice:
     methods : tuple of (name, remark)
         Methods of :func:`relumine.recover` that apply.
     parameters, samples, memory_bytes, seconds : number
-        p, samples for exact data, peak memory and time for those samples (or for the samples that were named).
+        p, samples needed, peak memory and time for those samples (or for the samples there are).
+    given : int or None
+        The samples there are, if they were named.
+    noise : bool
+        Whether ``samples`` is for noisy labels.
     hardness : str
         Which result applies, in words.
     symmetries, remarks : tuple of str
@@ -74,6 +79,8 @@ class Advice:
     methods: tuple[tuple[str, str], ...]
     parameters: int
     samples: int
+    given: int | None
+    noise: bool
     memory_bytes: int
     seconds: float
     hardness: str
@@ -82,8 +89,9 @@ class Advice:
 
     @property
     def worth_trying(self) -> bool:
-        """Neither hopeless nor beyond this machine."""
-        return self.verdict not in ("hard", "not determined") and self.seconds < _WEEK
+        """Neither hopeless, nor beyond this machine, nor short of samples."""
+        short = self.given is not None and self.given <= self.parameters
+        return self.verdict not in ("hard", "not determined") and self.seconds < _WEEK and not short
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -92,9 +100,11 @@ class Advice:
     def __str__(self) -> str:
         lines = [f"{self.width} {self.activation} units in {self.dim} dimensions: {self.title}.", "", self.hardness]
         if self.verdict != "not determined":
+            data = "or more needed for noisy data" if self.noise else "needed for exact data"
+            have = "" if self.given is None else f"; you have {self.given:,}"
             lines += [
                 "",
-                f"samples  {self.samples:,} for exact data ({self.parameters:,} parameters)",
+                f"samples  {self.samples:,} {data}{have} ({self.parameters:,} parameters)",
                 f"memory   {_size(self.memory_bytes)}",
                 f"time     {_duration(self.seconds)} on this machine (rough: within a factor of three or so)",
             ]
@@ -120,7 +130,7 @@ def advise(
         d inputs, m hidden units.
     activation : str or Activation, default "relu"
     samples : int, optional
-        How many you have; the estimates are then for those.
+        How many you have; memory and time are then for those.
     weights : {"random", "separated"}
         In general position, or any separated isotropic ones (for which more is believed to be hard).
     noise : bool, default False
@@ -140,12 +150,12 @@ def advise(
     dim, width = int(dim), int(width)
     per_unit = dim + 1 if sigma.homogeneity is not None else dim + 2
     p = width * per_unit + dim + 1
-    per = _PER_PARAMETER if sigma.kinks else _PER_PARAMETER_SMOOTH
+    per = (_PER_PARAMETER if sigma.kinks else _PER_PARAMETER_SMOOTH) * (_NOISE if noise else 1)
     n = per * p if samples is None else int(samples)
     seconds, memory = _seconds(n, dim, width, sigma), _MEMORY_BASE + _MEMORY_OVER_DATA * 8 * n * (dim + 1)
     remarks = []
     if where.verdict != "not determined":
-        remarks = [*_about_samples(n, p, per, samples), *_about_noise(noise), *_about_size(seconds, memory)]
+        remarks = [*_about_samples(n, p, per, samples, noise), *_about_noise(noise), *_about_size(seconds, memory)]
     title = _WORDS[where.verdict]
     if where.verdict in ("easy", "known", "open"):
         if n <= p:
@@ -162,7 +172,9 @@ def advise(
         order=where.order,
         methods=() if where.verdict == "not determined" else _methods(dim, width, sigma, where),
         parameters=p,
-        samples=n,
+        samples=per * p,
+        given=None if samples is None else n,
+        noise=bool(noise),
         memory_bytes=memory,
         seconds=seconds,
         hardness=where.reason,
@@ -224,7 +236,7 @@ def _symmetries(sigma: Activation) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _about_samples(n: int, p: int, per: int, named: int | None) -> list[str]:
+def _about_samples(n: int, p: int, per: int, named: int | None, noise: bool) -> list[str]:
     if named is None:
         return []
     ratio = f"{n:,} samples for {p:,} parameters are {n / p:.2g} for each"
@@ -234,15 +246,15 @@ def _about_samples(n: int, p: int, per: int, named: int | None) -> list[str]:
         return [f"{ratio}: rarely enough; about {per} for each work from the first start"]
     if n < 0.9 * per * p:
         return [f"{ratio}: may need several starts; {per} for each work from the first"]
-    return [f"{ratio}: enough for exact data"]
+    return [f"{ratio}: enough for {'noisy' if noise else 'exact'} data"]
 
 
 def _about_noise(noise: bool) -> list[str]:
     if not noise:
-        return ["noisy labels: the same search with standard errors; take ten times the samples or more"]
+        return ["noisy labels: the same search with standard errors; take twice the samples or more"]
     return [
         "with noise every parameter gets a standard error, which four times the samples halve; weak units may drown",
-        "take ten or more samples for each parameter, and more where the noise is as large as the signal",
+        "that is twice what exact data need; take more where the noise is as large as the signal",
     ]
 
 
