@@ -172,3 +172,39 @@ def test_killed_once(tmp_path) -> None:
 def test_killed_at_ten_random_moments(tmp_path) -> None:
     moments = np.random.default_rng(0).uniform(0.0, 3.0, size=10).tolist()
     assert killed_and_resumed(tmp_path, moments) >= 5
+
+
+def test_stopped_at_the_last_step_of_a_stage(planted, tmp_path) -> None:
+    """Where the plateau is noticed: a resumed run must notice it, too."""
+    _, X, y = planted
+    steps = []
+    undisturbed = rl.recover(X, y, width=6, rng=0, progress=steps.append)
+    last = [k for k, (one, next_) in enumerate(zip(steps, steps[1:])) if one.stage != next_.stage]
+    assert last
+    for k in last:
+        path = tmp_path / f"state{k}"
+        with pytest.raises(Stop):
+            rl.recover(X, y, width=6, rng=0, checkpoint=path, checkpoint_every=0.0, progress=stopper(k))
+        found = rl.recover(X, y, width=6, rng=0, checkpoint=path)
+        np.testing.assert_array_equal(found.network.W, undisturbed.network.W)
+
+
+def test_any_generator_and_no_other(planted, tmp_path) -> None:
+    _, X, y = planted
+    path, options = tmp_path / "state", {"width": 6, "checkpoint_every": 0.0}
+    with pytest.raises(Stop):
+        rl.recover(X, y, rng=np.random.Generator(np.random.MT19937(0)), checkpoint=path, progress=stopper(5), **options)
+    with pytest.raises(rl.InvalidInput, match="generator"):
+        rl.recover(X, y, rng=0, checkpoint=path, **options)
+    found = rl.recover(X, y, rng=np.random.Generator(np.random.MT19937(1)), checkpoint=path, **options)
+    again = rl.recover(X, y, width=6, rng=np.random.Generator(np.random.MT19937(0)))
+    np.testing.assert_array_equal(found.network.W, again.network.W)
+
+
+@pytest.mark.parametrize(
+    "options", [{"checkpoint": 5}, {"checkpoint": "/proc/x"}, {"checkpoint": "x", "checkpoint_every": "y"}]
+)
+def test_what_cannot_be_a_checkpoint(options: dict, planted) -> None:
+    _, X, y = planted
+    with pytest.raises(rl.InvalidInput, match="checkpoint"):
+        rl.recover(X, y, width=6, **options)

@@ -393,3 +393,21 @@ def test_a_linear_part_is_kept() -> None:
     assert found.status is rl.Status.EXACT
     assert found.network.v.any()
     assert found.units.up_to_sign == (0, 1, 2, 3)
+
+
+def test_a_bias_and_flips_that_only_move_it_leave_the_signs_open() -> None:
+    """Two parallel units of opposite weight: flipping both adds a constant, which the output bias takes."""
+    W = np.array([[1.0, 0.2, -0.3], [1.0, 0.2, -0.3], [-0.4, 1.0, 0.7]])
+    truth = rl.Network(W, [0.5, -0.5, 0.2], [1.0, -1.0, 1.3], c=0.7)
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    found = rl.recover(X, truth(X), width=3, rng=0)
+    assert found.status is rl.Status.EXACT
+    lone = int(np.argmin(np.abs(np.abs(found.network.W @ W[2] / np.linalg.norm(W[2])) - 1.0)))
+    assert found.units.recovered == (lone,)
+    assert len(found.units.up_to_sign) == 2
+
+
+def test_few_rows_are_too_few_and_not_an_error_inside() -> None:
+    truth = rl.planted.network(6, 5, rng=0)
+    X, y = rl.planted.sample(truth, n=29, rng=1)
+    assert not rl.recover(X, y, rng=0, on_failure="return").ok

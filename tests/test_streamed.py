@@ -37,7 +37,7 @@ def test_streamed_rows_are_the_rows(seed: int, chunk: int, weighted: bool, out: 
     w = None if weight is None else weight[kept] / weight[kept].mean()
     rows, tau = prepare(whitening(X[kept], w).apply(X[kept]), Y[kept], w)
     source = Without(open_source(X, Y, sample_weight=weight, chunk=chunk), left_out)
-    streamed, plain, streamed_tau = prepare_streamed(source, np.ones(2), np.ones(2, dtype=bool))
+    streamed, plain, streamed_tau, _ = prepare_streamed(source, np.ones(2), np.ones(2, dtype=bool))
     assert (streamed.n, streamed.columns, streamed.outputs, plain.affine) == (len(kept), 4, 2, False)
     np.testing.assert_allclose(streamed_tau, tau, atol=1e-11)
     assert streamed.norm2 == pytest.approx(rows.norm2, rel=1e-11)
@@ -56,7 +56,7 @@ def test_streamed_rows_are_the_rows(seed: int, chunk: int, weighted: bool, out: 
 def test_outputs_without_a_bend_are_zero() -> None:
     X, Y, _, _ = data(0)
     Y[:, 1] = X @ [1.0, 2.0, 3.0] - 4.0
-    rows, _, tau = prepare_streamed(open_source(X, Y, chunk=20), np.ones(2), np.array([True, False]))
+    rows, _, tau, bent = prepare_streamed(open_source(X, Y, chunk=20), np.ones(2), np.array([True, False]))
     (squares,) = rows.sum(lambda B: ((B.Y**2).sum(axis=0),), 1)
     assert squares[0] > 1.0
     assert squares[1] == 0.0

@@ -142,3 +142,47 @@ def test_how_many_rows_to_begin_with() -> None:
     assert first_rows(10, 1, 20) == 30 * (20 * 11 + 11)
     assert first_rows(2, 1, 1) == 5000
     assert first_rows(10, 1, None) == 20_000
+
+
+def test_one_wild_row_among_many_is_doubted(noisy) -> None:
+    """The noise of a few rows and that of all contradict each other."""
+    _, X, y = noisy
+    y = y.copy()
+    y[np.argmin((X**2).sum(axis=1))] += 1000.0
+    found = rl.recover(X, y, width=3, rng=0, on_failure="return")
+    assert found.status is rl.Status.NOT_RECOVERED
+    assert "do not belong" in found.message
+
+
+def test_what_looks_affine_among_a_few_rows_must_be_affine_everywhere() -> None:
+    X = np.random.default_rng(0).normal(size=(60_000, 3))
+    rare = np.argsort(X[:, 0])[-3:]
+    for y, scale in ((np.zeros(60_000), 1e-7), (X[:, 1].copy(), 1e-6), (np.full(60_000, 5.0), 1e-6)):
+        assert rl.recover(X, y, width=0, rng=0).status is rl.Status.EXACT
+        y[rare] += scale
+        found = rl.recover(X, y, width=0, rng=0, on_failure="return")
+        assert found.status is not rl.Status.EXACT
+
+
+def test_a_column_constant_among_a_few_rows_is_not_constant(planted) -> None:
+    truth, X, y = planted
+    X = np.column_stack([X, np.zeros(len(y))])
+    X[[5, 7000, 20_000, 30_000], 6] = 1.0
+    found = rl.recover(X, y, width=4, rng=0, on_failure="return")
+    assert found.status is not rl.Status.EXACT  # four rows do not show a dependence on it
+
+
+def test_an_affine_output_beside_a_noisy_one(noisy) -> None:
+    _, X, y = noisy
+    for n in (2000, 40_000):
+        found = rl.recover(X[:n], np.column_stack([y, X[:, 0]])[:n], width=3, rng=0)
+        assert found.status is rl.Status.NOISY
+    spoilt = np.column_stack([y, X[:, 0]])
+    spoilt[[1, 2, 3], 1] += 100.0
+    assert rl.recover(X, spoilt, width=3, rng=0, on_failure="return").status is not rl.Status.NOISY
+
+
+def test_chunks_with_and_without_weights_do_not_mix(noisy) -> None:
+    _, X, y = noisy
+    with pytest.raises(rl.InvalidInput, match="weights"):
+        rl.recover([(X[:300], y[:300]), (X[300:600], y[300:600], np.ones(300))], width=3)

@@ -70,6 +70,8 @@ class Journal:
             raise InvalidInput(f"checkpoint: there is no folder {journal.path.parent}")
         if journal.path.exists():
             journal._read()
+        else:
+            journal._write()  # a file that cannot be written is better said now
         return journal
 
     def next(self, start: Array) -> Entry | None:
@@ -102,12 +104,15 @@ class Journal:
             arrays[f"{k}.state"] = np.array([entry.damping, entry.growth])
             facts.append({"products": entry.products, "reason": entry.reason})
         content = {"task": self.task, "random": self.random, "entries": facts}
-        metadata = {"format": _VERSION, **{key: json.dumps(value) for key, value in content.items()}}
-        partial = self.path.with_name(self.path.name + ".partial")
-        save_file(arrays, partial, metadata)
-        with open(partial, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(partial, self.path)  # readers see the old file or the new one, never half of one
+        metadata = {"format": _VERSION, **{key: json.dumps(value, default=_listed) for key, value in content.items()}}
+        partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
+        try:
+            save_file(arrays or {"nothing": np.zeros(1)}, partial, metadata)
+            with open(partial, "rb") as file:
+                os.fsync(file.fileno())
+            os.replace(partial, self.path)  # readers see the old file or the new one, never half of one
+        except (SafetensorError, OSError) as error:
+            raise InvalidInput(f"checkpoint {self.path} cannot be written: {error}") from None
 
     def _read(self) -> None:
         try:
@@ -130,6 +135,11 @@ class Journal:
                 f"checkpoint {self.path} is of another run (its {', '.join(other)} differ); "
                 "remove it, or name another file"
             )
+
+
+def _listed(value: Any) -> Any:
+    """Arrays in the state of a bit generator as lists, which it takes as well."""
+    return value.tolist()
 
 
 _journal: ContextVar[Journal | None] = ContextVar("journal", default=None)

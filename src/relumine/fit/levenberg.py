@@ -88,6 +88,9 @@ def minimise(
             if not at.U.size:
                 reason = "no units"
                 break
+            if len(history) > schedule.plateau and history[-1] > (1.0 - schedule.gain) * history[-1 - schedule.plateau]:
+                reason = "plateau"
+                break
             lin = solve = None  # what they remember goes before the next is made
             lin = Linearisation(rows, at)
             solve = solver(lin)
@@ -118,9 +121,6 @@ def minimise(
                 journal.note()
             if progress is not None:
                 progress(iteration + 1, history[-1])
-            if len(history) > schedule.plateau and history[-1] > (1.0 - schedule.gain) * history[-1 - schedule.plateau]:
-                reason = "plateau"
-                break
     except KeyboardInterrupt:  # what was reached so far is worth keeping
         reason = INTERRUPTED
     if journal is not None and entry is not None:

@@ -134,8 +134,11 @@ def _affine_step(B: Block) -> Sums:
 
 def prepare_streamed(
     source: Source | Without, units: Array, bent: NDArray[np.bool_]
-) -> tuple[StreamedRows, StreamedRows, Array]:
-    """Rows with the affine part out of Y, rows with it in, and the affine coefficients (d+1, q): four passes."""
+) -> tuple[StreamedRows, StreamedRows, Array, NDArray[np.bool_]]:
+    """Rows with the affine part out of Y, rows with it in, the affine coefficients (d+1, q), which outputs are bent.
+
+    ``bent`` (q,): those that a few rows have shown to be; all rows may show more. Four passes.
+    """
     white, summary = whitening_of(source)
     weight = summary.total / summary.n
     plain = Preparation(white, units, weight)
@@ -144,8 +147,13 @@ def prepare_streamed(
     whole = StreamedRows(source, plain, n, total, float(squares.sum()), False)
     tau = moment / total
     # x̃ is white up to rounding: a second pass removes what the first left, and the last measures what remains
-    bare = StreamedRows(source, Preparation(white, units, weight, tau, bent), n, total, 1.0, True)
+    every = np.ones_like(bent)
+    bare = StreamedRows(source, Preparation(white, units, weight, tau, every), n, total, 1.0, True)
     tau = tau + bare.sum(_affine_step, source.d)[0] / total
-    bare = StreamedRows(source, Preparation(white, units, weight, tau, bent), n, total, 1.0, True)
-    norm2 = float(bare.sum(_affine_step, source.d)[1].sum())
-    return StreamedRows(source, bare.preparation, n, total, norm2, True), whole, tau
+    bare = StreamedRows(source, Preparation(white, units, weight, tau, every), n, total, 1.0, True)
+    squares = bare.sum(_affine_step, source.d)[1]
+    bent = bent | (np.sqrt(squares / total) > 256.0 * np.finfo(float).eps)
+    rows = StreamedRows(
+        source, Preparation(white, units, weight, tau, bent), n, total, float(squares[bent].sum()), True
+    )
+    return rows, whole, tau, bent

@@ -17,7 +17,7 @@ from relumine.methods.search import Search
 from relumine.methods.task import MemoryTask, Task, make_task
 from relumine.methods.verdict import conclude, settle
 from relumine.methods.whole import as_source, exact_everywhere, first_rows, refine, whole_task
-from relumine.results import Certificate, ProgressCallback, Recovery, Stage, Status
+from relumine.results import Certificate, InvalidInput, ProgressCallback, Recovery, Stage, Status
 
 __all__ = ["MEMORY", "recover_auto"]
 
@@ -64,7 +64,7 @@ def recover_auto(
     options = Options(width, activation, rng, starts, deadline, progress)
     with cores(), kept(journal):
         if not isinstance(data, Samples):
-            limit = int(memory / (8 * _COPIES * (data.d + data.q)))
+            limit = int(min(memory, 1e15) / (8 * _COPIES * (data.d + data.q)))
             if count(data) > limit:
                 return _from_few(data, limit, options)
             data = materialise(data)
@@ -80,7 +80,15 @@ def _from_few(source: Source, limit: int, options: Options) -> Recovery:
         began = time.perf_counter()
         few, numbers = take(source, size, options.rng)
         sampled = Stage("sample", time.perf_counter() - began, None, f"{size} of {n} rows")
-        run = _Run(few, options)
+        try:
+            run = _Run(few, options)
+        except InvalidInput as error:  # these few rows may be special: a column that happens to be constant, say
+            if size >= n:
+                raise
+            if size >= limit:
+                raise InvalidInput(f"{error} (among {size} of {n} rows, as many as memory= allows)") from None
+            size = min(4 * size, limit)
+            continue
         found = replace(run.result, stages=(sampled, *run.result.stages))
         if size >= n or found.status is Status.INTERRUPTED:
             return found if size >= n else _note(found, f"only {size} of {n} rows were looked at")
@@ -103,7 +111,7 @@ def _from_all(source: Source, run: _Run, held: NDArray[np.intp], found: Recovery
     U, interrupted = refine(task, found.network, options.progress, options.deadline)
     answer = settle(task, project(task.rows, task.shape, U))
     note = f"found from {run.task.rows.n} rows, then refined on {task.rows.n}"
-    return conclude(
+    result = conclude(
         task,
         answer,
         width=options.width,
@@ -114,6 +122,19 @@ def _from_all(source: Source, run: _Run, held: NDArray[np.intp], found: Recovery
         stages=[*found.stages, Stage("all rows", time.perf_counter() - began, answer.loss, note)],
         details={**found.details, "rows_searched": run.task.rows.n, "rows": task.rows.n},
     )
+    few, many = np.asarray(found.details["noise"]), np.asarray(result.details["noise"])
+    if result.status is Status.NOISY and (many > 2.0 * few + 1e-12 * run.task.units).any():
+        message = (
+            f"What is left has standard deviation {_rms(many):.3g} on all rows but {_rms(few):.3g} on the "
+            f"{run.task.rows.n} random ones the network was found from: some rows do not belong to it."
+        )
+        certificate = replace(result.certificate, proves="", does_not_prove="")
+        result = replace(result, status=Status.NOT_RECOVERED, message=message, certificate=certificate)
+    return result
+
+
+def _rms(x: NDArray[np.float64]) -> float:
+    return float(np.sqrt(np.mean(x**2)))
 
 
 def _note(found: Recovery, note: str) -> Recovery:

@@ -141,8 +141,12 @@ def recover(
     if method == "auto":
         if options:
             raise InvalidInput(f"method='auto' does not know the option {next(iter(options))!r}")
-        if not isinstance(memory, int | float) or not memory >= 1e6:
+        if not isinstance(memory, int | float | np.number) or not memory >= 1e6:
             raise InvalidInput(f"memory is a number of bytes, at least 1e6; got {memory!r}")
+        if not isinstance(checkpoint_every, int | float | np.number) or not checkpoint_every >= 0.0:
+            raise InvalidInput(f"checkpoint_every is a number of seconds; got {checkpoint_every!r}")
+        if checkpoint is not None and not isinstance(checkpoint, str | PathLike):
+            raise InvalidInput(f"checkpoint is the path of a file; got {checkpoint!r}")
         journal = None
         if checkpoint is not None:
             asked = {"width": width, "activation": sigma.name, "starts": starts, "memory": memory}
@@ -249,7 +253,10 @@ def open_journal(
     n = data.n if isinstance(data, Samples) else count(data)
     task = {key: repr(value) for key, value in {"rows": n, **options}.items()} | {"data": digest.hexdigest()}
     journal = Journal.open(path, task, rng.bit_generator.state, every)
-    rng.bit_generator.state = journal.random
+    try:
+        rng.bit_generator.state = journal.random
+    except (ValueError, TypeError, KeyError):
+        raise InvalidInput(f"checkpoint {path} was begun with another kind of random generator") from None
     return journal
 
 

@@ -23,7 +23,7 @@ from relumine.fit.starts import (
     span_directions,
 )
 from relumine.methods.task import MemoryTask
-from relumine.results import Progress, ProgressCallback, Stage
+from relumine.results import InvalidInput, Progress, ProgressCallback, Stage
 
 __all__ = ["Evidence", "Search"]
 
@@ -126,7 +126,10 @@ class Search:
                 self.spans[width] = second_moment_span(self.task.rows, width)
             return span_directions(self.rng, k, self.spans[width]), "spectral"
         if turn == 5 and 2 < D <= _MOMENT_DIMENSIONS and self.gaussian:
-            return moment_directions(self.rng, k, self.task.rows, width), "higher moments"
+            try:
+                return moment_directions(self.rng, k, self.task.rows, width), "higher moments"
+            except InvalidInput:  # too few rows for so many moments
+                pass
         return random_directions(self.rng, k, D), "random"
 
     def student(self, k: int, width: int) -> Fit:

@@ -23,8 +23,9 @@ from relumine.fit.sign_free import shape_of
 from relumine.methods.search import STRUCTURE
 from relumine.methods.task import Task
 from relumine.network import Network
-from relumine.results import Certificate, Recovery, Stage, StandardErrors, Status, Units
-from relumine.steps.orient import orient
+from relumine.results import Certificate, InvalidInput, Recovery, Stage, StandardErrors, Status, Units
+from relumine.steps.orient import flip_columns, orient
+from relumine.steps.subsets import subsets
 from relumine.theory.identifiability import sign_patterns
 
 Array = NDArray[np.float64]
@@ -246,7 +247,7 @@ def _judge_noisy(
     score = structure_score(answer.rows, task.shape, answer.model)
     if score >= STRUCTURE:
         return Status.NOT_RECOVERED, f"The residual is not noise (score {score:.1f}; noise stays below {STRUCTURE:g})."
-    excess = float(np.mean((held / np.maximum(inference.noise / task.units, 1e-30)) ** 2))
+    excess = float(np.mean((held / np.maximum(inference.noise / task.units, task.rounding)) ** 2))
     if excess > _fisher_limit(1e-6, task.held.y.size, max(N - p, 1)):
         return Status.NOT_RECOVERED, "The error on rows set aside is larger than the fit's own: it does not generalise."
     if m and agreeing < 2:
@@ -290,14 +291,24 @@ def _remarks(answer: Answer, net: Network, width: int | None, status: Status) ->
         return Units((), (), tuple(absorbed)), remarks
     flippable: NDArray[np.bool_] = np.zeros(net.m, dtype=bool)
     if net.activation.reflection is not None and net.activation.reflection.scale == 1.0:
-        flippable[:] = answer.affine and not answer.signed
+        flippable[:] = _undetermined_with_bias(answer.net) if answer.signed else answer.affine
         free = net.m - (net.d + 1) * (net.q or 1)  # signs that generic data leave to an integer problem
         if not answer.affine and answer.exact and net.activation.name == "relu" and free <= 16 and net.m <= 40:
             flippable = np.asarray((sign_patterns(net, 1e-8).patterns < 0).any(axis=0))
-    if flippable.any() and not answer.affine:
+    if flippable.any() and (answer.signed or not answer.affine):
         remarks.append("several choices of signs give the same function (Theorem 3.4)")
     known, unknown = np.flatnonzero(~flippable), np.flatnonzero(flippable)
     return Units(tuple(known.tolist()), tuple(unknown.tolist()), tuple(absorbed)), remarks
+
+
+def _undetermined_with_bias(net: Network) -> NDArray[np.bool_]:
+    """Units (m,) that can be flipped together without changing the function but for the output bias."""
+    M = flip_columns(net).reshape(net.q or 1, net.d + 1, net.m)[:, :-1].reshape(-1, net.m)
+    try:
+        zero_sums = subsets(M / np.abs(M).max(), np.zeros(len(M)), 1e-8)
+    except InvalidInput:  # more than can be listed: nothing is known
+        return np.ones(net.m, dtype=bool)
+    return np.asarray(zero_sums.any(axis=0))
 
 
 _PROVES = {

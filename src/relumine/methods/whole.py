@@ -30,7 +30,7 @@ Numbers = NDArray[np.intp]
 __all__ = ["exact_everywhere", "first_rows", "refine", "whole_task"]
 
 _PER_PARAMETER, _LEAST, _UNKNOWN_WIDTH = 30, 5000, 20_000
-_ROW = 1e3  # a row is off if its error is so many times the rounding error allowed on average
+_ROW = 100.0  # a row is off if its error is so many times the rounding error allowed on average
 
 
 def first_rows(d: int, q: int, width: int | None) -> int:
@@ -44,13 +44,17 @@ def exact_everywhere(source: Source, used: Numbers, found: Recovery, task: Task)
     """An exact result from the rows ``used``, checked on all others in one pass; not exact there: not recovered."""
     began = time.perf_counter()
     rest = Without(source, used)
-    n, squares, off = rest.reduce(partial(_errors, net=found.network, units=task.units, limit=_ROW * task.rounding))
+    # an output that looked affine was judged so at rounding error, and must be affine to that everywhere
+    limit = np.where(task.bent, task.rounding, 256.0 * np.finfo(float).eps)
+    size = np.where(task.bent | (task.spread > 0.0), task.units, 0.0)
+    part = partial(_errors, net=found.network, units=task.units, limit=_ROW * limit, size=size / task.units)
+    n, squares, off = rest.reduce(part)
     rms = np.sqrt(squares / max(float(n), 1.0))
     relative = float(np.max(rms * task.units / np.where(task.spread > 0.0, task.spread, task.units)))
     note = f"found from {len(used)} rows, then checked on the other {int(n)}"
     stages = (*found.stages, Stage("all rows", time.perf_counter() - began, None, note))
     details = {**found.details, "rows_searched": len(used), "rows": len(used) + int(n)}
-    if float(off) > 0.0 or (rms > 100.0 * task.rounding).any():
+    if float(off) > 0.0 or (rms > 10.0 * limit).any():
         message = (
             f"The network is exact on the {len(used)} rows it was found from, but not on {int(off)} of the other "
             f"{int(n)}: something happens there that those rows do not show."
@@ -64,18 +68,22 @@ def exact_everywhere(source: Source, used: Numbers, found: Recovery, task: Task)
     return replace(found, message=message, certificate=certificate, stages=stages, details=details)
 
 
-def _errors(chunk: Chunk, net: Network, units: Array, limit: Array) -> Sums:
-    """Rows, Σ r² (q,) in the task's units, and how many rows are off in some output."""
+def _errors(chunk: Chunk, net: Network, units: Array, limit: Array, size: Array) -> Sums:
+    """Rows, Σ r² (q,) in the task's units, and how many rows are off in some output.
+
+    A row may be off by ``limit`` (q,) times ``size`` (q,) or, where that is larger, times what is predicted.
+    """
     if not len(chunk.Y):
         return np.zeros(()), np.zeros(len(units)), np.zeros(())
-    R = (net(np.asarray(chunk.X, dtype=np.float64)).reshape(chunk.Y.shape) - chunk.Y) / units
-    off = ~(np.abs(R) <= limit).all(axis=1)  # also where R is not a number
+    predicted = net(np.asarray(chunk.X, dtype=np.float64)).reshape(chunk.Y.shape) / units
+    R = predicted - chunk.Y / units
+    off = ~(np.abs(R) <= limit * np.maximum(size, np.abs(predicted))).all(axis=1)  # also where R is not a number
     return np.array(float(len(R))), np.einsum("ij,ij->j", R, R), np.array(float(off.sum()))
 
 
 def whole_task(source: Source, small: Task, held: Numbers) -> Task:
     """The problem of all rows but those set aside, in the units of the small one."""
-    rows, plain, tau = prepare_streamed(Without(source, held), small.units, small.bent)
+    rows, plain, tau, bent = prepare_streamed(Without(source, held), small.units, small.bent)
     return Task(
         rows=rows,
         plain=plain,
@@ -84,7 +92,7 @@ def whole_task(source: Source, small: Task, held: Numbers) -> Task:
         white=rows.preparation.white,
         units=small.units,
         rounding=small.rounding,
-        bent=small.bent,
+        bent=bent,
         held=small.held,
         spread=small.spread,
         distinct=rows.n,
@@ -115,4 +123,4 @@ def as_source(samples: Samples) -> Source:
     """Arrays as a source."""
     from relumine.data.sources.arrays import ArraySource
 
-    return ArraySource(samples)
+    return ArraySource(samples, samples.names)

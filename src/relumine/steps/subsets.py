@@ -62,8 +62,11 @@ def some_subset(Q: Array, t: Array, tol: float, *, seconds: float = 20.0) -> Bit
     """One s ∈ {0,1}^m with Qs = t within tol, or None: no such subset, or none found in time."""
     m = Q.shape[1]
     if m - _rank(Q, tol) <= _BITS or m <= 2 * _BITS:
-        found = subsets(Q, t, tol)
-        return found[0] if len(found) else None
+        try:
+            found = subsets(Q, t, tol)
+            return found[0] if len(found) else None
+        except InvalidInput:  # too many to list them; one is enough
+            pass
     return _integer_program(Q, t, tol, seconds)
 
 

@@ -107,8 +107,11 @@ class LocalSource:
 
     def chunks(self, rows: int | None = None) -> Iterator[Chunk]:
         """One pass over the checked rows (see :class:`Source`)."""
-        first, self.skipped = 0, 0
+        first, self.skipped, weighted = 0, 0, None
         for piece in self.pieces(rows or self.chunk):
+            if weighted is not None and weighted != (piece.weight is not None):
+                raise InvalidInput(f"{piece.where}: some chunks have weights and others not; give all of them weights")
+            weighted = piece.weight is not None
             chunk = Chunk(piece.X, piece.Y, piece.weight, first) if self.checked else self._check(piece, first)
             if len(chunk.Y):
                 yield chunk
