@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -179,7 +180,7 @@ def test_stopped_at_the_last_step_of_a_stage(planted, tmp_path) -> None:
     _, X, y = planted
     steps = []
     undisturbed = rl.recover(X, y, width=6, rng=0, progress=steps.append)
-    last = [k for k, (one, next_) in enumerate(zip(steps, steps[1:])) if one.stage != next_.stage]
+    last = [k for k, (one, next_) in enumerate(pairwise(steps)) if one.stage != next_.stage]
     assert last
     for k in last:
         path = tmp_path / f"state{k}"

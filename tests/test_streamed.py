@@ -58,6 +58,7 @@ def test_outputs_without_a_bend_are_zero() -> None:
     Y[:, 1] = X @ [1.0, 2.0, 3.0] - 4.0
     rows, _, tau, bent = prepare_streamed(open_source(X, Y, chunk=20), np.ones(2), np.array([True, False]))
     (squares,) = rows.sum(lambda B: ((B.Y**2).sum(axis=0),), 1)
+    assert bent.tolist() == [True, False]
     assert squares[0] > 1.0
     assert squares[1] == 0.0
     white = whitening(X)

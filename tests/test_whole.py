@@ -165,7 +165,7 @@ def test_what_looks_affine_among_a_few_rows_must_be_affine_everywhere() -> None:
 
 
 def test_a_column_constant_among_a_few_rows_is_not_constant(planted) -> None:
-    truth, X, y = planted
+    _, X, y = planted
     X = np.column_stack([X, np.zeros(len(y))])
     X[[5, 7000, 20_000, 30_000], 6] = 1.0
     found = rl.recover(X, y, width=4, rng=0, on_failure="return")

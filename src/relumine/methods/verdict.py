@@ -65,6 +65,8 @@ def settle(task: Task, at: Projection, *, seconds: float = 20.0, hurried: bool =
     loss = at.loss / norm2 if task.bent.any() else 0.0
     exact = task.is_exact(at.squares)
     kept = "no choice of signs that removes the affine part was found"
+    if not exact:  # with a bias alone it could be: that is looked for in exact data only
+        kept += " (with noise, an output bias counts as one)"
     with_affine = Answer(net, task.rows, at.model, at.squares, loss, exact, True, kept)
     if not net.m:
         return replace(with_affine, signs="")
