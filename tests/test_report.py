@@ -258,7 +258,9 @@ def test_nothing_is_pinned_down_where_it_is_not() -> None:
     drowned = replace(known.standard_errors, b=np.full(2, 1e3))
     assert "every parameter is pinned down" in report.render(known)
     assert "pinned down but for the flip of 1\u00a0unit" in report.render(recovery())
-    assert "2\u00a0parameters cannot be told from zero" in report.render(replace(known, standard_errors=drowned))
+    assert "2 of 10 numbers are smaller than the standard error" in report.render(
+        replace(known, standard_errors=drowned)
+    )
     for status in (Status.NOT_RECOVERED, Status.UNDERDETERMINED, Status.AMBIGUOUS):
         assert "pinned down" not in report.render(replace(known, status=status))
 
@@ -321,3 +323,13 @@ def test_a_network_is_no_result(tmp_path: Path, kind: str) -> None:
     recovery().network.save(path)
     with pytest.raises(rl.ModelFileError, match="this is a network; a report needs the file that"):
         report.load(path)
+
+
+def test_whiskers_stay_in_their_frame() -> None:
+    found = recovery()
+    se = replace(found.standard_errors, b=np.full(2, 1e3), a=np.full(2, 1e3))
+    tags = Reader(report.render(replace(found, standard_errors=se))).tags
+    whiskers = [attributes for _, attributes in tags if attributes.get("class") == "whisker"]
+    assert len(whiskers) == 4
+    assert all(62 <= float(w[x] or 0) <= 426 for w in whiskers for x in ("x1", "x2"))
+    assert all(14 <= float(w[y] or 0) <= 234 for w in whiskers for y in ("y1", "y2"))

@@ -35,7 +35,7 @@ def heat_map(W: Array, rows: Sequence[str], columns: Sequence[str]) -> Markup:
     tall = float(np.clip(560.0 / max(m, 1), 2.0, 32.0))
     left, top = 46.0, 10.0
     if named:
-        top += min(max((len(_short(c)) for c in columns), default=1) * 6.2 * (0.72 if cell < 60 else 1.0) + 10.0, 110.0)
+        top += min(max((len(_short(c)) for c in columns), default=1) * 6.2 * (0.72 if cell < 60 else 1.0) + 14.0, 110.0)
     width, height = left + d * cell + 34.0, top + m * tall + 4.0
     body: list[Markup] = []
     if named:
@@ -108,6 +108,9 @@ def units_plot(b: Array, a: Array, names: Sequence[str], se_b: Array | None, se_
                     if across
                     else (axes.y(a[i] - reach), axes.y(a[i] + reach))
                 )
+                # a whisker longer than the plot ends at its frame
+                first, last = (axes.left, axes.width - axes.right) if across else (axes.top, axes.height - axes.bottom)
+                ends = float(np.clip(ends[0], first, last)), float(np.clip(ends[1], first, last))
                 x1, x2, y1, y2 = (*ends, y, y) if across else (x, x, *ends)
                 body.append(_line("whisker", x1, x2, y1, y2))
         body.append(

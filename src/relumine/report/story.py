@@ -144,7 +144,7 @@ def cards(found: Recovery) -> list[Card]:
     out.append(Card(str(net.m), "hidden units", f"{net.d} inputs, {parameters + net.m} numbers in all"))
     if certificate.noise > 0.0:
         out.append(Card(f"{certificate.noise:.3g}", "noise in y", "standard deviation, estimated from the residual"))
-    if found.ok and np.isfinite(certificate.condition):  # of a wrong network it says nothing
+    if found.ok and net.m and np.isfinite(certificate.condition):  # of a wrong network it says nothing
         out.append(Card(scientific(certificate.condition), "condition", _pinned_down(found)))
     queries = found.details.get("queries")
     if isinstance(queries, int):
@@ -166,7 +166,8 @@ def _pinned_down(found: Recovery) -> str:
     keys = ["W", "b", "a", *(["v"] if np.any(net.v) else []), *(["c"] if np.any(net.c) else [])]
     drowned = 0 if se is None else sum(int(np.sum(getattr(se, k) > np.abs(getattr(net, k)))) for k in keys)
     if drowned:
-        return f"{_count(drowned, 'parameter')} cannot be told from zero: smaller than the standard error"
+        total = sum(getattr(net, k).size for k in keys)
+        return f"{drowned} of {total} numbers {'is' if drowned == 1 else 'are'} smaller than the standard error"
     return "every parameter is pinned down"
 
 
@@ -189,7 +190,7 @@ def trace(found: Recovery) -> list[tuple[str, list[float]]]:
     stages = [stage for stage in stages if stage[1]]
     final = _finite([found.details.get("relative_loss")])
     if stages and final and abs(final[0] - stages[-1][1][-1]) > 0.01 * abs(final[0]):
-        stages.append(("signs and polish", final))
+        stages.append(("signs and polish" if found.network.m else "linear fit", final))
     return stages
 
 
