@@ -390,3 +390,129 @@ def test_an_onnx_file_of_another_tool(name: str, error: float) -> None:
     assert rl.metrics.parameter_error(truth, result.network) < error
     X = np.random.default_rng(1).normal(size=(1000, 64))
     np.testing.assert_allclose(result.network(X), truth(X), atol=1e-6 * truth(X).std())
+
+
+# -- what must not be believed too soon ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        lambda X: np.column_stack([WIDE(X)[:, 0]] * 2),
+        lambda X: 1 / 0,
+        lambda X: X[:, 0] * np.nan,
+        lambda X: SECRET(X) * (1.0 + 3e-5),
+    ],
+)
+def test_resume_verifies_the_box(tmp_path: Path, box) -> None:
+    """A box that fails, or that answers a little differently, is not the one whose answers were saved."""
+    path = tmp_path / "queries.npz"
+    found(SECRET, width=3, save=path)
+    with pytest.raises((BlackBoxFailed, InvalidInput), match=r"had answered|another box"):
+        found(box, width=3, save=path, resume=True, retries=1)
+    assert found(SECRET, width=3, save=path, resume=True).status.value == "exact"
+
+
+def test_resume_bears_the_rounding_of_single_precision(tmp_path: Path) -> None:
+    path, offset = tmp_path / "queries.npz", 1000.0
+    single = lambda X: (SECRET(X) + offset).astype(np.float32)  # noqa: E731
+    found(single, width=3, save=path)
+    offset += 1e-4  # one unit in the last place
+    assert found(single, width=3, save=path, resume=True).ok
+    offset += 0.1
+    with pytest.raises(InvalidInput, match="another box"):
+        found(single, width=3, save=path, resume=True)
+
+
+def test_a_misfit_is_not_called_rounding() -> None:
+    """8e-6 of a sine in single-precision answers is forty times their rounding."""
+    box = lambda X: (SECRET(X) + 8e-6 * np.sin(3.0 * X[:, 0])).astype(np.float32)  # noqa: E731
+    assert not found(box, width=3, budget=500, on_failure="return").ok
+
+
+@pytest.mark.parametrize("width", [3, None])
+def test_rounding_of_large_answers_is_known_as_such(width: int | None) -> None:
+    result = found(lambda X: (SECRET(X) + 1000.0).astype(np.float32), width=width, budget=2000)
+    assert result.status.value == "noisy"
+    assert result.network.m == 3
+    assert "single precision" in result.message
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_unit_that_is_seldom_on_is_found(seed: int) -> None:
+    result = found(lambda X: np.maximum(X[:, 0] - 2.3, 0.0), dim=4, rng=seed)
+    assert (result.status.value, result.network.m) == ("exact", 1)
+    result = found(lambda X: X[:, 1] + np.maximum(X[:, 0] - 2.3, 0.0), dim=4, width=1, rng=seed)
+    assert (result.status.value, result.network.m) == ("exact", 1)
+
+
+def test_no_error_on_few_rows_is_not_rounding() -> None:
+    """The rows set aside are all zeros and so is the error on them, but the answers are in double precision."""
+    result = found(lambda X: np.maximum(X[:, 0] - 2.3, 0.0), budget=392, on_failure="return")
+    assert result.status.value != "noisy"
+
+
+def test_an_affine_box_is_believed_after_many_rows() -> None:
+    result = found(lambda X: X[:, 1] - 1.0)
+    assert (result.status.value, result.network.m) == ("exact", 0)
+    assert result.queries > 2000
+    assert np.abs(result.X).max() > 6.0
+    assert found(lambda X: X[:, 1], budget=60).queries == 60  # never beyond the budget
+
+
+def test_an_affine_box_that_does_not_answer_far_out() -> None:
+    def box(X: np.ndarray) -> np.ndarray:
+        if (np.abs(X) > 4.5).any():
+            raise ValueError("out of range")
+        return X[:, 1] - 1.0
+
+    result = found(box, retries=0)
+    assert (result.status.value, result.network.m) == ("exact", 0)
+
+
+def test_a_guessed_width_leaves_nothing_absorbed() -> None:
+    assert found(SECRET).units.absorbed == ()
+    assert "2 of 5 units" in found(SECRET, width=5).units.absorbed[0]
+
+
+def test_growing_ends_when_it_does_not_help() -> None:
+    """A given width that is too small: the budget is not spent on it."""
+    with pytest.raises(RecoveryFailed, match="3 batches in a row") as caught:
+        found(WIDE, width=2, starts=2)
+    assert caught.value.recovery.queries < 5000
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"seconds": 1e-9}, "seconds"),
+        ({"seconds": -1}, "seconds must be"),
+        ({"rng": -1}, "rng must be"),
+        ({"rng": "x"}, "rng must be"),
+        ({"save": "no/such/folder/q.npz"}, "no folder"),
+    ],
+)
+def test_refused_before_the_box_is_asked(options, word: str) -> None:
+    def never(X: np.ndarray) -> np.ndarray:
+        raise AssertionError("the box was asked")
+
+    with pytest.raises(InvalidInput, match=word):
+        found(never, **options)
+
+
+def test_complex_answers_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="complex"):
+        found(lambda X: SECRET(X) + 1j)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "word"),
+    [
+        (np.zeros((0, 5)), np.zeros(0), "no answers"),
+        (np.zeros((2, 5)), np.zeros((2, 1, 1)), r"does not hold saved queries.*y \(2, 1, 1\)"),
+    ],
+)
+def test_logs_that_are_no_logs(tmp_path: Path, X, y, word: str) -> None:
+    np.savez(tmp_path / "q.npz", X=X, y=y)
+    with pytest.raises(InvalidInput, match=word):
+        found(SECRET, save=tmp_path / "q.npz", resume=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relumine.extract.boxes import open_box
-from relumine.extract.queries import Queries
+from relumine.extract.queries import BlackBoxFailed, Queries
 from relumine.extract.sampling import Sampler, make_sampler
 from relumine.methods.recover import recover
 from relumine.results import InvalidInput, Progress, ProgressCallback, Recovery, RecoveryFailed, Status
@@ -26,7 +27,12 @@ __all__ = ["Extraction", "extract"]
 _PER_PARAMETER = 5  # queries for each of the width·(d+1) parameters, at first
 _PER_GUESS = 4  # the same while the width is a guess: one that is twice too large then takes 8 per true parameter
 _PROBE = 8  # rows asked twice: does the box repeat itself?
-_COARSE = 1e-5  # relative residual that can be the rounding of a single-precision box
+_CLOSE = 1e-5  # relative residual below which the units are enough, perhaps too many
+_ROUNDING = 8.0 * float(np.finfo(np.float32).eps)  # most that single precision leaves, over the root mean square of y
+_REPEATED = 1e-9  # relative difference between two answers to one question of a box in double precision
+_CONFIRM = 2000  # further rows before no units, or fewer than asked for, are believed
+_WIDER = 3.0  # spread of half of them, where they are Gaussian: a kink far out is crossed more often there
+_STALLED, _GAIN = 3, 0.95  # growing ends after so many batches in a row that left more than 0.95 of the residual
 _QUICK = 2  # starts while more queries can still be had
 
 
@@ -84,6 +90,8 @@ def extract(
 
     With the width given the first batch has 5·width·(d+1) rows, and each further one half as many again. Without it
     widths 4, 8, 16, … are tried, each with 4 rows per parameter: between 4 and 8 for each of the m·(d+1) in the end.
+    A box that seems to have no units, or fewer than ``width``, is asked 2000 more before that is believed. Growing ends
+    early when three batches in a row fail and predict rows set aside no better than those before.
 
     Parameters
     ----------
@@ -142,21 +150,21 @@ def extract(
     """
     box = open_box(f, timeout)
     dim = box.dim if dim is None else dim
-    _check(dim, box.dim, width, budget, growth, batch, retries, rate_limit)
+    _check(dim, box.dim, width, budget, growth, batch, retries, rate_limit, seconds)
     assert dim is not None
-    draw = make_sampler(dim, mean, scale, low, high, sampler)
-    target = None if save is None else Path(save)
-    if target is not None and target.exists() and not resume:
-        raise InvalidInput(f"{target} exists; pass resume=True to go on from it, or name another file")
+    draw, wide = make_sampler(dim, mean, scale, low, high, sampler), None
+    if low is None and sampler is None:
+        wide = make_sampler(dim, mean, _WIDER * np.asarray(1.0 if scale is None else scale), None, None, None)
+    target = None if save is None else _target(Path(save), resume)
+    seed = _seed(rng)
     queries = Queries(box, dim, retries=retries, pause=pause, rate_limit=rate_limit, batch=batch, save=target)
     if resume:
         if target is None:
             raise InvalidInput("resume=True needs save=, the file with the queries of the run to go on from")
         if target.exists():
             queries.resume()
-    seed = rng if isinstance(rng, int | np.integer) else int(np.random.default_rng(rng).integers(2**63))
     deadline = float("inf") if seconds is None else time.monotonic() + seconds
-    run = _Run(queries, draw, int(seed), budget, deadline, progress, options)
+    run = _Run(queries, draw, wide, seed, budget, deadline, progress, options)
     result = run.until_certain(width, growth)
     X, y = queries.data()
     found = Extraction(
@@ -179,12 +187,14 @@ class _Run:
 
     queries: Queries
     draw: Callable[[np.random.Generator, int], Array]
+    wide: Callable[[np.random.Generator, int], Array] | None
     seed: int
     budget: int
     deadline: float
     progress: ProgressCallback | None
     options: dict[str, Any]
     noise: Array = field(default_factory=lambda: np.zeros(1))
+    confirmed: bool = False
 
     def until_certain(self, width: int | None, growth: float) -> Recovery:
         """Ask, recover, ask more."""
@@ -194,6 +204,7 @@ class _Run:
         share = _PER_PARAMETER if width is not None else 10 * _PER_GUESS if noisy else _PER_GUESS
         rows = max(share * guess * (d + 1), 2 * (d + 2))
         found: Recovery | None = None
+        best, stalled = np.inf, 0
         for _ in range(64):
             try:
                 self._ask(rows)
@@ -201,19 +212,60 @@ class _Run:
                 if found is None:
                     raise
                 return replace(found, status=Status.INTERRUPTED)
-            last = self._room() <= 0 or self._out_of_time()
-            starts = {} if last or "starts" in self.options else {"starts": _QUICK}
-            found = self._recover(guess if width is None and not (noisy or last) else width, **starts)
-            if width is None and found.certificate.residual <= _COARSE and not self._certain(found):
-                found = self._fewer(found)
-            if last or self._certain(found) or found.status is Status.INTERRUPTED:
+            last = self._room() <= 0 or self._out_of_time() or stalled >= _STALLED
+            found, confirmed = self._fitted(guess, width, last), self.confirmed
+            if found.status is Status.INTERRUPTED or (self._certain(found) and self._confirm(found, width)) or last:
                 break
+            if self._certain(found) and not confirmed:  # but not of the rows asked since: again with them
+                continue
+            # while the guess is below the number of inputs, little can be expected of it
+            judged = found.status is Status.NOT_RECOVERED and not noisy and (width is not None or guess > d)
+            failed = judged and found.certificate.residual >= _GAIN * best
+            stalled, best = stalled + 1 if failed else 0, min(best, found.certificate.residual)
             guess = 2 * guess if width is None else guess
             rows = rows * 2 if width is None else ceil(rows * growth)
         assert found is not None
-        return self._in_words(found)
+        if width is None:  # how many units were too many was our guess, not the user's
+            found = replace(found, units=replace(found.units, absorbed=()))
+        return self._in_words(found, stalled >= _STALLED)
 
-    def _ask(self, rows: int) -> None:
+    def _fitted(self, guess: int, width: int | None, last: bool) -> Recovery:
+        """A recovery from the rows so far: quick while more can be had, with all its starts at the end."""
+        starts = {} if last or "starts" in self.options else {"starts": _QUICK}
+        found = self._recover(guess if width is None and not (self.noise.any() or last) else width, **starts)
+        if width is None and found.certificate.residual <= max(_CLOSE, self._rounding()) and not self._certain(found):
+            found = self._fewer(found)
+        while width is None and self._rounded(found) and found.network.m > 1:  # a unit too many may fit the rounding
+            other = self._recover(found.network.m - 1, **starts)
+            if not self._certain(other):
+                break
+            found = other
+        return found
+
+    def _confirm(self, found: Recovery, width: int | None) -> bool:
+        """No units, or fewer than asked for: one that is seldom on may not have been seen, so more rows are asked."""
+        if found.network.m >= max(width or 1, 1):
+            return True
+        if not self.confirmed:
+            self.confirmed = True
+            before = self.queries.n
+            if self.wide is not None and self.options.get("method", "auto") == "auto":
+                self._ask_further(before + _CONFIRM // 2)
+            self._ask(before + _CONFIRM)
+            if self.noise.any() and self.queries.n > before:
+                return False  # what is rare is hidden by noise: it takes another fit to see it
+        X, y = self.queries.data()
+        error = (found.network(X) - y).reshape(len(X), -1)
+        return bool((np.abs(error).max(axis=0) <= 100.0 * (self._tolerance(y) + self.noise)).all())
+
+    def _ask_further(self, rows: int) -> None:
+        """Rows of a larger spread; a box need not answer so far out."""
+        try:
+            self._ask(rows, self.wide)
+        except BlackBoxFailed:
+            self.queries.forgive()
+
+    def _ask(self, rows: int, draw: Callable[[np.random.Generator, int], Array] | None = None) -> None:
         """Bring the number of answered rows to ``rows``, if the budget allows."""
         for _ in range(4):  # rows that were dropped are replaced, a few times
             need = min(rows - self.queries.n, self._room())
@@ -224,7 +276,7 @@ class _Run:
             rng = np.random.default_rng(
                 np.random.SeedSequence(self.seed, spawn_key=(self.queries.n, self.queries.count))
             )
-            self.queries.ask(self.draw(rng, need), lambda: not self._out_of_time())
+            self.queries.ask((draw or self.draw)(rng, need), lambda: not self._out_of_time())
 
     def _repeats_itself(self) -> None:
         """Ask a few rows twice: what differs is noise, and what does not repeat saved answers is another box."""
@@ -232,12 +284,28 @@ class _Run:
         if not resumed:
             self._ask(min(_PROBE, self.budget))
         X, y = self.queries.data()
-        first, y = X[:_PROBE], y.reshape(len(X), -1)
-        known = self.queries.again(first) if resumed else y[:_PROBE]
-        self.noise = _rms(self.queries.again(first) - known) / np.sqrt(2.0)
-        spread = y.std(axis=0)
-        if resumed and (_rms(known - y[:_PROBE]) > 10.0 * self.noise + 10.0 * _COARSE * spread).any():
+        if not len(X):
+            raise InvalidInput("the time (seconds=) was over before the black box was asked; give it more")
+        some = np.unique(np.linspace(0, len(X) - 1, _PROBE).astype(int))  # all over a log: its parts may differ
+        saved = y.reshape(len(X), -1)[some]
+        known = self.queries.again(X[some]) if resumed else saved
+        self.noise = _rms(self.queries.again(X[some]) - known) / np.sqrt(2.0)
+        if resumed and (_rms(known - saved) > 10.0 * self.noise + self._tolerance(y)).any():
             raise InvalidInput(f"the queries saved in {self.queries.file} were answered by another box")
+
+    def _tolerance(self, y: Array) -> Array:
+        """How far two answers of one box to one question may be apart by rounding alone, for each output."""
+        Y = y.reshape(len(y), -1)
+        size = np.sqrt(np.mean(Y**2, axis=0))
+        return np.asarray(8.0 * _ROUNDING * size if _single(y) else _REPEATED * Y.std(axis=0) + 1e-14 * size)
+
+    def _rounding(self) -> float:
+        """The relative residual that single-precision answers can leave; 0 for those in double precision."""
+        y = self.queries.data()[1]
+        Y = y.reshape(len(y), -1)
+        size, spread = np.sqrt(np.mean(Y**2, axis=0)), Y.std(axis=0)
+        varies = spread > 0.0
+        return _ROUNDING * float(np.max(size[varies] / spread[varies])) if varies.any() and _single(y) else 0.0
 
     def _recover(self, width: int | None, **more: Any) -> Recovery:
         X, y = self.queries.data()
@@ -259,28 +327,36 @@ class _Run:
         if found.status is Status.EXACT:
             return True
         if self._rounded(found):
-            return _visible(found) == found.network.m
+            return self._visible(found) == found.network.m
         y = self.queries.data()[1]
         share = float(np.max(self.noise / np.maximum(np.atleast_1d(y.std(axis=0)), np.finfo(float).tiny)))
-        return found.status is Status.NOISY and found.certificate.residual <= 3.0 * share
+        return found.status is Status.NOISY and share > 0.0 and found.certificate.residual <= 3.0 * share
 
     def _rounded(self, found: Recovery) -> bool:
         """Whether the answers are single-precision numbers and what is left is of the size of their rounding."""
-        y = self.queries.data()[1]
-        single = bool((np.abs(y) < 1e30).all() and (y.astype(np.float32) == y).all() and (y % 1.0).any())
-        known = found.status in (Status.NOISY, Status.NOT_RECOVERED)
-        return single and known and found.certificate.residual <= _COARSE
+        rounding = self._rounding()
+        if found.status not in (Status.NOISY, Status.NOT_RECOVERED) or not rounding > 0.0:
+            return False
+        X, y = self.queries.data()
+        error, spread = _rms((found.network(X) - y).reshape(len(X), -1)), y.reshape(len(X), -1).std(axis=0)
+        return found.certificate.residual <= rounding and bool((error <= rounding * spread.max()).all())
+
+    def _visible(self, found: Recovery) -> int:
+        """How many units do more than rounding: equal ones count once, and those a 10⁵ times weaker do not."""
+        net = found.network.merge(1e-4)
+        size = np.linalg.norm(np.atleast_2d(net.a), axis=0) * np.linalg.norm(net.W, axis=1)
+        return int((size > max(_CLOSE, self._rounding()) * size.max(initial=0.0)).sum())
 
     def _fewer(self, found: Recovery) -> Recovery:
         """The rows are explained, but by more units than are needed: again with those that matter."""
-        most = min(_visible(found), found.network.m - 1)
+        most = min(self._visible(found), found.network.m - 1)
         for width in range(most, max(most - 2, 0), -1):
             other = self._recover(width, starts=_QUICK)
             if self._certain(other):
                 return other
         return found
 
-    def _in_words(self, found: Recovery) -> Recovery:
+    def _in_words(self, found: Recovery, stalled: bool = False) -> Recovery:
         """A box that repeats itself has no noise: what looks like noise is its rounding, or something not found."""
         if self._certain(found) and found.status is not Status.EXACT and not self.noise.any():
             word = (
@@ -293,7 +369,13 @@ class _Run:
                 f"The relative error {found.certificate.residual:.1e} that is left looks like noise, but is more than "
                 f"the answers to the same question differ. {self.queries.n} rows were answered."
             )
-            return replace(found, status=Status.NOT_RECOVERED, message=word)
+            found = replace(found, status=Status.NOT_RECOVERED, message=word)
+        if stalled and not found.ok:
+            word = (
+                f"{found.message} {_STALLED} batches in a row predicted rows set aside no better than those before, so "
+                f"no more was asked: {self.queries.count} of {self.budget} rows."
+            )
+            return replace(found, message=word)
         return found
 
     def _room(self) -> int:
@@ -307,11 +389,9 @@ class _Run:
             self.progress(Progress(f"queries to {min(rows, self.budget)}", self.queries.n, 1.0))
 
 
-def _visible(found: Recovery) -> int:
-    """How many units do more than rounding: equal ones count once, and those a hundred thousand times weaker do not."""
-    net = found.network.merge(1e-4)
-    size = np.linalg.norm(np.atleast_2d(net.a), axis=0) * np.linalg.norm(net.W, axis=1)
-    return int((size > _COARSE * size.max(initial=0.0)).sum())
+def _single(y: Array) -> bool:
+    """Whether the answers are single-precision numbers (whole numbers alone do not tell)."""
+    return bool((np.abs(y) < 1e30).all() and (y.astype(np.float32) == y).all() and (y % 1.0).any())
 
 
 def _rms(difference: Array) -> Array:
@@ -329,6 +409,7 @@ def _check(
     batch: int,
     retries: int,
     rate_limit: float | None,
+    seconds: float | None,
 ) -> None:
     """The numbers at the door."""
     if dim is None:
@@ -346,3 +427,23 @@ def _check(
         raise InvalidInput(f"growth must be above 1, got {growth}")
     if rate_limit is not None and not rate_limit > 0.0:
         raise InvalidInput(f"rate_limit is a number of rows per second and must be positive, got {rate_limit}")
+    if seconds is not None and not (isinstance(seconds, int | float | np.number) and seconds > 0):
+        raise InvalidInput(f"seconds must be a positive number or None, got {seconds!r}")
+
+
+def _target(target: Path, resume: bool) -> Path:
+    """The file of the log, refused before the box is asked if it cannot be written."""
+    if target.exists() and not resume:
+        raise InvalidInput(f"{target} exists; pass resume=True to go on from it, or name another file")
+    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InvalidInput(f"save={str(target)!r}: there is no folder {target.parent} in which it can be written")
+    return target
+
+
+def _seed(rng: Any) -> int:
+    """A number from which the random streams of the run are drawn."""
+    try:
+        generator = np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"rng must be a whole number ≥ 0, a numpy Generator or None; got {rng!r}") from None
+    return int(rng) if isinstance(rng, int | np.integer) else int(generator.integers(2**63))

@@ -21,6 +21,7 @@ __all__ = ["BlackBoxFailed", "Queries"]
 
 _MOST_BYTES = 1 << 34  # of a file of saved queries
 _EVERY = 10.0  # seconds between savings
+_NOT_FINITE = "the values are NaN or infinite"
 _MISSES = 8  # rows given up one after the other before the box is
 
 
@@ -91,19 +92,36 @@ class Queries:
             self.save()
 
     def again(self, X: Array) -> Array:
-        """Ask rows again without remembering the answers (rows that fail are NaN): does the box repeat itself?"""
+        """Ask rows again without remembering the answers (rows that fail are NaN): does the box repeat itself?
+
+        They were answered before: a box that now answers none of them is given up.
+        """
         self.count += len(X)
-        for attempt in range(self.retries + 1):
-            self._wait(attempt, len(X))
+        values, word = np.full((len(X), self._q or 1), np.nan), _NOT_FINITE
+        tries = [np.arange(len(X))] * (self.retries + 1) + [np.array([i]) for i in range(len(X))]
+        for attempt, rows in enumerate(tries):
+            left = rows[~np.isfinite(values[rows]).all(axis=1)]
+            if not len(left):
+                continue
+            self._wait(min(attempt, self.retries), len(left))
             try:
-                return self._values(X)
-            except Exception:  # as in _answer: whatever the box raises
-                self.retried += 1
-        return np.full((len(X), self._q or 1), np.nan)
+                values[left] = self._values(X[left])
+            except InvalidInput:
+                raise
+            except Exception as error:  # as in _answer: whatever the box raises
+                word = f"{type(error).__name__}: {error}"
+            self.retried += not np.isfinite(values[left]).all()
+        if not np.isfinite(values).all(axis=1).any():
+            self._give_up(f"asked again for rows it had answered: {word}")
+        return values
+
+    def forgive(self) -> None:
+        """Forget the rows given up one after the other: it was those rows, not the box."""
+        self._misses = 0
 
     def _answer(self, X: Array, retries: int) -> None:
         """Ask, try again what failed, split what keeps failing."""
-        word = "the values are NaN or infinite"
+        word = _NOT_FINITE
         for attempt in range(retries + 1):
             self._wait(attempt, len(X))
             self.retried += attempt > 0
@@ -135,7 +153,10 @@ class Queries:
     def _values(self, X: Array) -> Array:
         """One call: an (n, q) array, NaN included; anything else is an error."""
         self.calls += 1
-        y = np.asarray(self.box.ask(X.copy()), dtype=np.float64)
+        answer = np.asarray(self.box.ask(X.copy()))
+        if np.iscomplexobj(answer):
+            raise InvalidInput(f"the black box {self.box.name} answers complex numbers; wrap it to answer real ones")
+        y = answer.astype(np.float64)
         if y.shape[:1] != (len(X),) or y.ndim > 2 or (y.ndim == 2 and not y.shape[1]):
             raise ValueError(f"{len(X)} rows were asked and an answer of shape {y.shape} came")
         if self._q is None:
@@ -185,12 +206,15 @@ class Queries:
         """Read what an earlier run saved."""
         assert self.file is not None
         found = arrays(self.file, ("X", "y"), most=_MOST_BYTES)
-        if set(found) != {"X", "y"} or found["X"].ndim != 2 or found["X"].shape[:1] != found["y"].shape[:1]:
-            raise InvalidInput(f"{self.file} does not hold saved queries: X (n, d) and y (n,) or (n, q)")
-        X, y = found["X"], found["y"]
-        if X.shape[1] != self.dim or y.ndim not in (1, 2):
+        X, y = found.get("X", np.zeros(0)), found.get("y", np.zeros(0))
+        if len(found) != 2 or X.ndim != 2 or y.ndim not in (1, 2) or len(X) != len(y) or 0 in y.shape[1:]:
+            held = ", ".join(f"{name} {array.shape}" for name, array in found.items()) or "nothing"
+            raise InvalidInput(f"{self.file} does not hold saved queries, X (n, d) and y (n,) or (n, q): it has {held}")
+        if X.shape[1] != self.dim:
             raise InvalidInput(f"the saved queries in {self.file} have {X.shape[1]} inputs, the box has {self.dim}")
-        if not (np.isfinite(X).all() and np.isfinite(y).all()):
-            raise InvalidInput(f"{self.file} holds NaN or infinite values")
+        if not len(X):
+            raise InvalidInput(f"{self.file} holds no answers to go on from; name another file, or remove it")
+        if np.iscomplexobj(X) or np.iscomplexobj(y) or not (np.isfinite(X).all() and np.isfinite(y).all()):
+            raise InvalidInput(f"{self.file} holds NaN, infinite or complex values")
         self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1
         self.parts = [(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64).reshape(len(X), -1))]
