@@ -209,6 +209,19 @@ def test_one_cell_of_text_is_named_and_its_row_can_be_skipped(tmp_path: Path, ro
     assert "left out: 1 rows" in result.stderr
 
 
+def test_decode_skips_rows_too(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    lines: list[list[object]] = np.column_stack(
+        [X, np.maximum(X + np.array([0.3, -0.2, 0.1]), 0.0).sum(axis=1)]
+    ).tolist()
+    lines[5][1] = "oops"
+    path, options = write(tmp_path / "a.csv", ["a", "b", "c", "y"], lines), ("--bound", 1)
+    assert "--skip-bad-rows" in run("decode", path, tmp_path / "w.json", *options).stderr
+    assert run("decode", path, tmp_path / "w.json", *options, "--skip-bad-rows").exit_code == 0
+    np.testing.assert_allclose(json.loads((tmp_path / "w.json").read_text())["w"], [0.3, -0.2, 0.1], atol=1e-9)
+
+
 def test_a_failed_recovery_speaks_of_options(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(300, 3))
     path = write(tmp_path / "a.csv", ["a", "b", "c", "y"], np.column_stack([X, np.sin(5 * X).sum(axis=1)]).tolist())

@@ -32,6 +32,9 @@ def decode(
     target: Annotated[str, typer.Option(help="Label column: a name or a number; default: 'y' or the last.")] = "",
     ignore: Annotated[str | None, typer.Option(help="Columns to leave out, a,b,c.")] = None,
     slope: Annotated[float, typer.Option(help="Slope left of the kink: 0 ReLU, -1 absolute value.")] = 0.0,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
+    ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -46,10 +49,10 @@ def decode(
     if out.is_dir() or not out.parent.is_dir():
         raise InvalidInput(f"{out}: {'is a folder' if out.is_dir() else 'there is no such folder'}")
     table = open_table(source)
-    names, labels = table.choose(target or None, [], columns_of(ignore))
+    names, labels = table.choose(target or None, [], columns_of(ignore), skip_bad_rows)
     for sentence in table.assumed:
         talk.note(sentence)
-    samples = materialise(table.source(names, labels))
+    samples = materialise(table.source(names, labels, skip_bad_rows))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RelumineWarning)
         found = rl.decode(samples.X, samples.y, bound, method, slope=slope, rng=seed, on_failure="return")  # type: ignore[arg-type]
