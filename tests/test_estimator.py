@@ -138,3 +138,43 @@ def test_frame_and_average_keep_functions() -> None:
     np.testing.assert_allclose(frame.white(X) @ U[:, :-1].T + U[:, -1], X @ net.W.T + net.b, atol=1e-9)
     other = rl.planted.network(4, 2, rng=2)
     np.testing.assert_allclose(average([net, other])(X), (net(X) + other(X)) / 2, atol=1e-12)
+
+
+def test_a_constant_output_leaves_the_others_alone() -> None:
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    y = np.sin(X[:, 0]) + X[:, 1]
+    alone = TwoLayerRegressor(random_state=0).fit(X, y)
+    both = TwoLayerRegressor(random_state=0).fit(X, np.column_stack([y, np.ones(120)]))
+    assert both.network_.m == alone.network_.m > 0
+    np.testing.assert_allclose(both.predict(X), np.column_stack([alone.predict(X), np.ones(120)]), atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"width": 3}, {"width": 3, "alpha": 0.1}, {"activation": "tanh"}])
+@pytest.mark.parametrize("tremble", [0.0, 1e-15])
+def test_inputs_that_do_not_vary_give_the_mean(options, tremble: float) -> None:
+    X, y = np.ones((60, 2)) + tremble * np.arange(60.0)[:, None], np.arange(60.0)
+    model = TwoLayerRegressor(random_state=0, **options)
+    np.testing.assert_allclose(model.fit(X, y).predict(X[:2]), 29.5)
+    np.testing.assert_allclose(model.fit(X, np.column_stack([y, -y])).predict(X[:1]), [[29.5, -29.5]])
+    weight = (np.arange(60) < 3).astype(float)
+    np.testing.assert_allclose(model.fit(X, y, sample_weight=weight).predict(X[:1]), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"alpha": "a"}, "alpha must be a finite number"),
+        ({"alpha": np.inf}, "alpha must be a finite number"),
+        ({"width": True}, "width must be a whole number"),
+    ],
+)
+def test_more_bad_options_are_named(options, word: str) -> None:
+    with pytest.raises(InvalidInput, match=word):
+        TwoLayerRegressor(**options).fit(np.eye(5), np.arange(5.0))
+
+
+def test_values_whose_squares_overflow_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="y has values beyond"):
+        TwoLayerRegressor().fit(np.eye(5), 1e200 * np.arange(5.0))
+    with pytest.raises(InvalidInput, match="X has values beyond"):
+        TwoLayerRegressor().fit(1e200 * np.eye(5), np.arange(5.0))

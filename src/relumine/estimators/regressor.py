@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 __all__ = ["TwoLayerRegressor"]
 
 _ORDER = 4  # of the moments that partial_fit sums
+_LARGEST = 1e100
 _EXACT = 1e-6  # validated error, over the variance of y, below which the data may be a network's
 
 
@@ -113,6 +114,11 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             if (weight > 0.0).sum() < 2:
                 raise InvalidInput("sample_weight leaves fewer than two rows")
             X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
+        for name, values in (("X", X), ("y", y)):
+            if np.abs(values).max() > _LARGEST:
+                raise InvalidInput(
+                    f"{name} has values beyond {_LARGEST:g}, whose squares overflow; divide {name} first"
+                )
         samples = Samples(np.ascontiguousarray(X), y, weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self._check()
@@ -179,10 +185,13 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     def _check(self) -> None:
         for name, value, least in (("width", self.width, 0), ("members", self.members, 1)):
-            if value is not None and (not isinstance(value, int | np.integer) or value < least):
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if value is not None and (not whole or value < least):
                 raise InvalidInput(f"{name} must be a whole number, at least {least}; got {value!r}")
-        if self.alpha is not None and not self.alpha >= 0.0:
-            raise InvalidInput(f"alpha must be a number ≥ 0 or None (choose it), got {self.alpha!r}")
+        if self.alpha is not None:
+            number = isinstance(self.alpha, int | float | np.number) and not isinstance(self.alpha, bool)
+            if not number or not 0.0 <= self.alpha < float("inf"):
+                raise InvalidInput(f"alpha must be a finite number ≥ 0 or None (choose it), got {self.alpha!r}")
 
     # -- the moment stage, in pieces -------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ RIDGES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6)
 SHRINKAGES = (3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 0.0)
 WIDTHS = (5, 15, 40)
 _FOLDS, _FEW, _MOST = 3, 40, 3000  # parts of the rows; rows below which no unit is placed; rows enough to choose by
+_CONSTANT = 1e-12  # spread of an output, over its mean, that is rounding
 _STEPS = 8  # of least squares for each strength
 _WORSE = 3  # strengths in a row that did worse than the best before the path is left
 
@@ -98,12 +99,17 @@ class _Problem:
         Y = samples.y.reshape(samples.n, -1)
         centre = np.average(Y, axis=0, weights=samples.weight)
         units = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=samples.weight))
-        units = np.where(units > 1e-12 * np.abs(centre) + np.finfo(float).tiny, units, 1.0)
+        units = np.where(units > _CONSTANT * np.abs(centre) + np.finfo(float).tiny, units, 1.0)
         rows, tau = prepare(frame.white(samples.X), Y / units, samples.weight)
         return cls(frame, rows, tau, units)
 
     def network(self, shape: Shape, U: Array, A: Array, tau: Array) -> Network:
-        """A network of the user's x and y, with (q, m) output weights."""
+        """A network of the user's x and y, with (q, m) output weights; the mean of y where x does not vary."""
+        if not len(self.frame.values):
+            q, d = len(self.units), len(self.frame.mean)
+            return Network(
+                np.zeros((0, d)), np.zeros(0), np.zeros((q, 0)), shape.activation, c=self.tau[-1] * self.units
+            )
         net = self.frame.undo(shape.network(U, A, tau))
         return net.replace(a=net.a * self.units[:, None], v=net.v * self.units[:, None], c=net.c * self.units)
 
@@ -127,6 +133,9 @@ def fit_units(
     """Networks along the path of ridges, strongest first, from random directions or those of ``init``."""
     problem, shape = _Problem.of(samples), shape_of(sigma)
     D = len(problem.tau)
+    if D == 1:  # no direction for a unit
+        yield from (affine_fit(samples, sigma, ridge) for ridge in ridges)
+        return
     U = random_directions(rng, width, D) if init is None else problem.frame.directions(init)
     for ridge in ridges:
         schedule = Schedule(steps=_STEPS, damping=1e-2, ridge=ridge, plateau=6, gain=1e-3, tol=1e-12)
@@ -202,8 +211,10 @@ def _folds(samples: Samples, rng: np.random.Generator) -> _Parts:
 
 
 def _error(net: Network, test: Samples) -> float:
-    """Mean square error over the variance of y on the rows set aside, averaged over outputs."""
+    """Mean square error over the variance of y on the rows set aside, averaged over the outputs that vary there."""
     Y = test.y.reshape(test.n, -1)
     E = np.average((net(test.X) - Y) ** 2, axis=0, weights=test.weight)
-    spread = np.average((Y - np.average(Y, axis=0, weights=test.weight)) ** 2, axis=0, weights=test.weight)
-    return float(np.mean(E / np.maximum(spread, np.finfo(float).tiny))) if spread.any() else float(E.mean())
+    centre = np.average(Y, axis=0, weights=test.weight)
+    spread = np.average((Y - centre) ** 2, axis=0, weights=test.weight)
+    varies = spread > (_CONSTANT * centre) ** 2 + np.finfo(float).tiny
+    return float(np.mean(E[varies] / spread[varies])) if varies.any() else float(E.mean())
