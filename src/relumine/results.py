@@ -240,6 +240,8 @@ class Recovery:
     def __str__(self) -> str:
         net = self.network
         head = f"{self.status.title}: {net.m} {net.activation.name} units in {net.d} dimensions"
+        if not net.m and self.status is Status.NOISY:  # nothing that deserves to be called recovered
+            head = f"No hidden unit found: a linear fit in {net.d} dimensions"
         head += f" ({self.method}, {self.seconds:.1f} s)"
         return "\n".join(
             part for part in (head, self.message, str(self.certificate), f"advice: {self.status.advice}") if part
