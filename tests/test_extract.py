@@ -482,6 +482,20 @@ def test_growing_ends_when_it_does_not_help() -> None:
     assert caught.value.recovery.queries < 5000
 
 
+def test_what_failed_with_many_units_is_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from relumine.extract import loop
+
+    widths, recover = [], loop.recover
+    monkeypatch.setattr(loop, "_MANY", 8)
+    monkeypatch.setattr(
+        loop, "recover", lambda X, y, width, **more: widths.append(width) or recover(X, y, width, **more)
+    )
+    result = found(lambda X: np.sin(X).sum(axis=1), dim=4, budget=190, on_failure="return")
+    assert result.status.value == "not recovered"
+    assert result.queries == 190
+    assert widths == [4, 8]
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [

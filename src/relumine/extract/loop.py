@@ -33,6 +33,7 @@ _REPEATED = 1e-9  # relative difference between two answers to one question of a
 _CONFIRM = 2000  # further rows before no units, or fewer than asked for, are believed
 _WIDER = 3.0  # spread of half of them, where they are Gaussian: a kink far out is crossed more often there
 _STALLED, _GAIN = 3, 0.95  # growing ends after so many batches in a row that left more than 0.95 of the residual
+_MANY = 64  # units of a guess after whose failure smaller ones are not searched again
 _QUICK = 2  # starts while more queries can still be had
 
 
@@ -204,7 +205,7 @@ class _Run:
         share = _PER_PARAMETER if width is not None else 10 * _PER_GUESS if noisy else _PER_GUESS
         rows = max(share * guess * (d + 1), 2 * (d + 2))
         found: Recovery | None = None
-        best, stalled = np.inf, 0
+        best, stalled, fitted, searched = np.inf, 0, 0, False
         for _ in range(64):
             try:
                 self._ask(rows)
@@ -213,6 +214,9 @@ class _Run:
                     raise
                 return replace(found, status=Status.INTERRUPTED)
             last = self._room() <= 0 or self._out_of_time() or stalled >= _STALLED
+            if last and found is not None and searched and self.queries.n < 1.25 * fitted:
+                break
+            fitted = self.queries.n
             found, confirmed = self._fitted(guess, width, last), self.confirmed
             if found.status is Status.INTERRUPTED or (self._certain(found) and self._confirm(found, width)) or last:
                 break
@@ -222,6 +226,10 @@ class _Run:
             judged = found.status is Status.NOT_RECOVERED and not noisy and (width is not None or guess > d)
             failed = judged and found.certificate.residual >= _GAIN * best
             stalled, best = stalled + 1 if failed else 0, min(best, found.certificate.residual)
+            # so many units have failed that a search among fewer would take minutes and find none
+            searched = judged and width is None and guess >= _MANY
+            if searched and stalled >= _STALLED:
+                break
             guess = 2 * guess if width is None else guess
             rows = rows * 2 if width is None else ceil(rows * growth)
         assert found is not None
