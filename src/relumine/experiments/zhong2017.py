@@ -8,8 +8,7 @@ Protocol (section 7 there): squared ReLU, k = 5, W* = U diag(linspace(1, κ, k))
 projections, η = 0.02, no resampling; random starts are standard normal. A trial recovers if
 max_j ‖w_j − w*_j‖/‖w*_j‖ ≤ 0.01 after matching and v is exact. Descent ends at relative loss 1e-9 or after 4000
 iterations. Added: plain beside debiased moments in 1(b); figure "line", the smallest n for 100 % recovery on a grid
-twice as fine as the paper's with thirty trials (the same thirty geometries of W* and v* in every dimension, rows added
-as n grows; ``select`` on, relative loss 1e-7); and figure "auto", the grid of 1(a)
+twice as fine as the paper's with thirty trials (``select`` on, relative loss 1e-7); and figure "auto", the grid of 1(a)
 for relumine's own method, with its error in all parameters.
 """
 
@@ -48,19 +47,6 @@ def problem(d: int, n: int, seed: int) -> tuple[Network, np.ndarray, np.ndarray]
     return truth, *planted.sample(truth, n, rng=rng)
 
 
-def embedded(d: int, n: int, seed: int) -> tuple[Network, np.ndarray, np.ndarray]:
-    """A problem whose W* and v* within their span depend on the seed alone; the samples are the first n of a stream.
-
-    How hard a problem is depends on that geometry more than on anything else, so thresholds compare across d only if it
-    is the same.
-    """
-    inside = planted.network(K, K, seed, family="conditioned", activation="squared_relu", condition=KAPPA)
-    rng = np.random.default_rng([seed, d])
-    basis = np.linalg.qr(rng.normal(size=(d, K)))[0]
-    truth = Network(inside.W @ basis.T, inside.b, inside.a, inside.activation)
-    return truth, *planted.sample(truth, n, rng=rng)
-
-
 def distance(truth: Network, W: np.ndarray, v: np.ndarray) -> tuple[float, bool]:
     """The paper's error max_j ‖w_j − w*_j‖/‖w*_j‖ under the best matching, and whether v is exact under it."""
     apart = np.linalg.norm(truth.W[:, None] - W[None], axis=2) / np.linalg.norm(truth.W, axis=1)[:, None]
@@ -76,9 +62,7 @@ def short(x: float) -> float:
 # One cell of each figure
 
 
-def trial(
-    d: int, n: int, seed: int, select: bool = False, tol: float = 1e-9, problem: Callable[..., Any] = problem
-) -> tuple[float, bool, int]:
+def trial(d: int, n: int, seed: int, select: bool = False, tol: float = 1e-9) -> tuple[float, bool, int]:
     """Algorithm 2 on one problem: error, whether v is exact, steps."""
     truth, X, y = problem(d, n, seed)
     start = initialise(X, y, K, truth.activation, np.random.default_rng(seed), select=select)
@@ -132,7 +116,7 @@ def cell_line(d: int, trials: int, top: int = LINE_TOP) -> Cells:
     """Down from ``top`` in equal steps while every trial recovers: the smallest n from which on all of them do."""
     tried: list[tuple[int, int]] = []
     for n in range(top, 0, -LINE_STEP):
-        ends = (trial(d, n, seed, True, 1e-7, embedded) for seed in range(trials))
+        ends = (trial(d, n, seed, select=True, tol=1e-7) for seed in range(trials))
         # up to the first failure
         recovered = sum(1 for _ in takewhile(lambda end: end[0] <= RECOVERED and end[1], ends))
         tried.append((n, recovered))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import e
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
@@ -67,7 +69,7 @@ def fit_readout(
     units = max(m, 1)
     # 2‖y‖ bounds the affine part of standard inputs also where more units hide in it than were found
     R = float(np.sqrt(8.0 * m)) + units * (1.0 + B) + 2.0 if radius is None else radius
-    logarithm = np.log(max(units * d * B / accuracy, np.e))
+    logarithm = np.log(max(units * d * B / accuracy, e))
     tau = 20.0 * units * (8.0 * m + d) * B * float(np.sqrt(logarithm)) if truncation is None else truncation
     gram, cross = np.zeros((2 * m + d + 1, 2 * m + d + 1)), np.zeros(2 * m + d + 1)
     step, used = max(1, _CHUNK_NUMBERS // len(cross)), 0
