@@ -12,7 +12,7 @@ $(STAMP): pyproject.toml
 	@echo "Setting up $(VENV) (once; a minute or two)"
 	@$(PYTHON) -c 'import sys; sys.exit("relumine needs Python 3.11 or newer; run: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(STAMP)
 
 demo: setup

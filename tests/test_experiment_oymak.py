@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from relumine.experiments import oymak2018 as figures
+from relumine.experiments.cells import save
 
 QUIET = Console(quiet=True)
 
@@ -44,7 +45,7 @@ def test_a_second_run_computes_only_what_is_missing(quick, monkeypatch):
     path = quick["2b"]
     content = json.loads(path.read_text())
     lost = content["cells"].pop("d=20 n/d=2.0")
-    figures.save(content, path)
+    save(content, path)
     calls = []
 
     def cell(sigma, *arguments):

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from relumine.experiments import zhong2017 as figures
+from relumine.experiments.cells import finished, save
 
 QUIET = Console(quiet=True)
 
@@ -69,7 +70,7 @@ def test_a_second_run_computes_only_what_is_missing(quick, monkeypatch):
     path = quick["1b"]
     content = json.loads(path.read_text())
     lost = content["cells"].pop("d=20 n=1000")
-    figures.save(content, path)
+    save(content, path)
     calls = []
 
     def cell(*arguments):
@@ -99,7 +100,7 @@ def test_threshold_and_line():
 
 
 def test_cells_do_not_depend_on_the_number_of_processes():
-    missing = [(key, arguments) for key, arguments in figures.grid("1b", True)[:2]]
-    alone = dict(figures.run("1b", missing, 1))
-    together = dict(figures.run("1b", missing, 2))
+    missing = [(key, figures.CELL["1b"], arguments) for key, arguments in figures.grid("1b", True)[:2]]
+    alone = dict(finished(missing, 1))
+    together = dict(finished(missing, 2))
     assert json.dumps(alone, sort_keys=True) == json.dumps(together, sort_keys=True)

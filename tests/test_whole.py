@@ -186,3 +186,20 @@ def test_chunks_with_and_without_weights_do_not_mix(noisy) -> None:
     _, X, y = noisy
     with pytest.raises(rl.InvalidInput, match="weights"):
         rl.recover([(X[:300], y[:300]), (X[300:600], y[300:600], np.ones(300))], width=3)
+
+
+@pytest.mark.parametrize("kind", ["exact", "noisy"])
+def test_stopped_on_the_way_through_all_rows_keeps_what_the_few_have_shown(
+    kind: str, planted, noisy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth, X, y = planted if kind == "exact" else noisy
+    pass_over = "_errors" if kind == "exact" else "prepare_streamed"
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"relumine.methods.whole.{pass_over}", stop)
+    found = rl.recover(X, y, width=truth.m, rng=0)
+    assert found.status is rl.Status.INTERRUPTED
+    assert "rows were looked at" in found.message
+    assert rl.metrics.parameter_error(truth, found.network) < (1e-9 if kind == "exact" else 0.1)

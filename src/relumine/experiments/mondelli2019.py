@@ -20,9 +20,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,12 +29,11 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import track
 
 from relumine import planted
+from relumine.experiments.cells import Cells, fill, show
 
 Array = NDArray[np.float64]
-Cells = dict[str, Any]
 
 FOLDER = Path("mondelli2019")  # where JSON and pictures go unless told otherwise
 FIGURES = ("1", "small", "recover")
@@ -161,37 +159,9 @@ def grid(figure: str, quick: bool, out: Path) -> list[tuple[str, Callable[..., C
 
 
 def compute(figure: str, quick: bool, path: Path, console: Console, workers: int = 1) -> None:
-    """Fill the missing cells of the JSON at ``path``, saving it whole after each one."""
-    content: Cells = json.loads(path.read_text()) if path.exists() else {}
+    """Fill the missing cells of the JSON at ``path``."""
     header: Cells = {"figure": figure, "seed": SEED, "quick": quick} | (QUICK if quick else FULL)
-    if content and {key: content.get(key) for key in header} != header:
-        raise typer.BadParameter(f"{path} holds another run ({content.get('figure')}); move it away first")
-    content = header | {"cells": content.get("cells", {})}
-    missing = [task for task in grid(figure, quick, path.parent) if task[0] not in content["cells"]]
-    done = track(run(missing, workers), f"figure {figure}", total=len(missing), console=console)
-    for key, cell in done:
-        content["cells"][key] = cell
-        save(content, path)
-
-
-def run(missing: list[tuple[str, Callable[..., Cells], tuple[Any, ...]]], workers: int) -> Iterator[tuple[str, Cells]]:
-    """Cells as they are finished; with several workers, one BLAS thread each."""
-    if workers < 2 or len(missing) < 2:
-        for key, function, arguments in missing:
-            yield key, function(*arguments)
-        return
-    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")  # seen by the processes spawned below
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        tasks = {pool.submit(function, *arguments): key for key, function, arguments in missing}
-        for task in as_completed(tasks):
-            yield tasks[task], task.result()
-
-
-def save(content: Cells, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(content))
-    os.replace(partial, path)
+    fill(path, header, grid(figure, quick, path.parent), console, workers)
 
 
 # Pictures, from the JSON alone
@@ -242,14 +212,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder for JSON and PNG.")] = FOLDER,
 ) -> None:
     """Compute a figure to JSON (resuming), then plot it from the JSON."""
-    console = Console(stderr=True)
-    if figure != "all" and figure not in FIGURES:
-        raise typer.BadParameter(f"figure must be one of {', '.join(FIGURES)} or all, got {figure!r}")
-    for name in FIGURES if figure == "all" else (figure,):
-        path = out / (f"figure{name}-quick.json" if quick else f"figure{name}.json")
-        if not plot_only:
-            compute(name, quick, path, console, workers)
-        console.print(f"figure {name}: {plot(path) or path}")
+    show(FIGURES, figure, quick, out, None if plot_only else partial(compute, workers=workers), plot)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ Gauss–Newton, 20 steps.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -21,8 +20,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import track
 
+from relumine.experiments.cells import Cells, fill, show
 from relumine.fit.additive import Additive, Iterate, descend, gauss_newton, largest_eigenvalue
 
 FOLDER = Path("oymak2018")  # where JSON and pictures go unless told otherwise
@@ -31,7 +30,6 @@ SIZE = {"3a": (100, 200), "3b": (500, 1000)}
 CAP = {"3a": 60_000, "3b": 25_000}  # iterations of the plain gradient
 RATIOS = (1.0, 1.05, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2.0, 2.5, 3.0)
 TARGET = 1e-8
-Cells = dict[str, Any]
 
 
 def planted(d: int, n: int, sigma: float, seed: int) -> tuple[Additive, np.ndarray]:
@@ -147,25 +145,11 @@ def figure3_grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
 
 
 def compute(figure: str, quick: bool, path: Path, console: Console) -> None:
-    """Fill the missing cells of the JSON at ``path``, saving it whole after each one."""
-    content: Cells = json.loads(path.read_text()) if path.exists() else {}
-    header: dict[str, Any] = {"figure": figure, "sigma": SIGMA[figure], "bound": 1.0, "quick": quick}
-    if content and {k: content.get(k) for k in header} != header:
-        raise typer.BadParameter(f"{path} holds another run ({content.get('figure')}); move it away first")
-    content = header | {"cells": content.get("cells", {})}
+    """Fill the missing cells of the JSON at ``path``."""
+    header: Cells = {"figure": figure, "sigma": SIGMA[figure], "bound": 1.0, "quick": quick}
     two = figure.startswith("2")
-    grid = figure2_grid(quick) if two else figure3_grid(figure, quick)
-    missing = [(key, arguments) for key, arguments in grid if key not in content["cells"]]
-    for key, arguments in track(missing, description=f"figure {figure}", console=console):
-        content["cells"][key] = (figure2_cell if two else figure3_cell)(SIGMA[figure], *arguments)
-        save(content, path)
-
-
-def save(content: Cells, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(content))
-    os.replace(partial, path)
+    cell, grid = (figure2_cell, figure2_grid(quick)) if two else (figure3_cell, figure3_grid(figure, quick))
+    fill(path, header, [(key, cell, (SIGMA[figure], *arguments)) for key, arguments in grid], console)
 
 
 def plot(path: Path) -> Path:
@@ -237,14 +221,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder for JSON and PNG.")] = FOLDER,
 ) -> None:
     """Compute a figure to JSON (resuming), then plot it from the JSON."""
-    console = Console(stderr=True)
-    if figure != "all" and figure not in SIGMA:
-        raise typer.BadParameter(f"figure must be one of {', '.join(SIGMA)} or all, got {figure!r}")
-    for name in SIGMA if figure == "all" else (figure,):
-        path = out / (f"figure{name}-quick.json" if quick else f"figure{name}.json")
-        if not plot_only:
-            compute(name, quick, path, console)
-        console.print(f"figure {name}: {plot(path)}")
+    show(tuple(SIGMA), figure, quick, out, None if plot_only else compute, plot)
 
 
 if __name__ == "__main__":

@@ -15,21 +15,19 @@ for relumine's own method, with its error in all parameters.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable
+from functools import partial
 from itertools import islice, takewhile
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import track
 from scipy.optimize import linear_sum_assignment
 
 from relumine import Network, metrics, planted, recover
+from relumine.experiments.cells import Cells, fill, show
 from relumine.fit.gradient import descend
 from relumine.methods.zhong_boxes import initialise, learn
 
@@ -38,7 +36,6 @@ FIGURES = ("1a", "1b", "1c", "line", "auto")
 K, KAPPA, STEP, RECOVERED = 5, 2.0, 0.02, 0.01
 LINE_STEP, LINE_TOP = 500, 8000
 TRIALS = {"1a": 10, "1b": 10, "auto": 2}
-Cells = dict[str, Any]
 
 
 def problem(d: int, n: int, seed: int) -> tuple[Network, np.ndarray, np.ndarray]:
@@ -163,37 +160,10 @@ def grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
 
 
 def compute(figure: str, quick: bool, path: Path, console: Console, workers: int = 1) -> None:
-    """Fill the missing cells of the JSON at ``path``, saving it whole after each one."""
-    content: Cells = json.loads(path.read_text()) if path.exists() else {}
+    """Fill the missing cells of the JSON at ``path``."""
     header: Cells = {"figure": figure, "k": K, "kappa": KAPPA, "step": STEP, "quick": quick}
-    if content and {key: content.get(key) for key in header} != header:
-        raise typer.BadParameter(f"{path} holds another run ({content.get('figure')}); move it away first")
-    content = header | {"cells": content.get("cells", {})}
-    missing = [(key, arguments) for key, arguments in grid(figure, quick) if key not in content["cells"]]
-    done = track(run(figure, missing, workers), f"figure {figure}", total=len(missing), console=console)
-    for key, cell in done:
-        content["cells"][key] = cell
-        save(content, path)
-
-
-def run(figure: str, missing: list[tuple[str, tuple[Any, ...]]], workers: int) -> Iterator[tuple[str, Cells]]:
-    """Cells as they are finished; with several workers, one BLAS thread each."""
-    if workers < 2 or len(missing) < 2:
-        for key, arguments in missing:
-            yield key, CELL[figure](*arguments)
-        return
-    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")  # seen by the processes spawned below
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        tasks = {pool.submit(CELL[figure], *arguments): key for key, arguments in missing}
-        for task in as_completed(tasks):
-            yield tasks[task], task.result()
-
-
-def save(content: Cells, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(content))
-    os.replace(partial, path)
+    tasks = [(key, CELL[figure], arguments) for key, arguments in grid(figure, quick)]
+    fill(path, header, tasks, console, workers)
 
 
 def threshold(cells: list[Cells]) -> dict[int, int]:
@@ -324,14 +294,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder for JSON and PNG.")] = FOLDER,
 ) -> None:
     """Compute a figure to JSON (resuming), then plot it from the JSON."""
-    console = Console(stderr=True)
-    if figure != "all" and figure not in FIGURES:
-        raise typer.BadParameter(f"figure must be one of {', '.join(FIGURES)} or all, got {figure!r}")
-    for name in FIGURES if figure == "all" else (figure,):
-        path = out / (f"figure{name}-quick.json" if quick else f"figure{name}.json")
-        if not plot_only:
-            compute(name, quick, path, console, workers)
-        console.print(f"figure {name}: {plot(path)}")
+    show(FIGURES, figure, quick, out, None if plot_only else partial(compute, workers=workers), plot)
 
 
 if __name__ == "__main__":

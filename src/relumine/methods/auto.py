@@ -92,13 +92,16 @@ def _from_few(source: Source, limit: int, options: Options) -> Recovery:
         found = replace(run.result, stages=(sampled, *run.result.stages))
         if size >= n or found.status is Status.INTERRUPTED:
             return found if size >= n else _note(found, f"only {size} of {n} rows were looked at")
-        if found.status is Status.EXACT:
-            found = exact_everywhere(source, numbers[run.used], found, run.task)
-            if found.ok:
-                return found
-        # more rows show weaker units, so with the width unknown noise is no reason to stop
-        if found.status is Status.NOISY and (options.width is not None or size >= limit):
-            return _from_all(source, run, numbers[run.task.aside], found, options)
+        try:
+            if found.status is Status.EXACT:
+                found = exact_everywhere(source, numbers[run.used], found, run.task)
+                if found.ok:
+                    return found
+            # more rows show weaker units, so with the width unknown noise is no reason to stop
+            if found.status is Status.NOISY and (options.width is not None or size >= limit):
+                return _from_all(source, run, numbers[run.task.aside], found, options)
+        except KeyboardInterrupt:  # on the way through all rows: what the few have shown is not lost
+            return _note(replace(found, status=Status.INTERRUPTED), f"only {size} of {n} rows were looked at")
         if size >= limit:
             return _note(found, f"searched among {size} of {n} rows, as many as memory= allows")
         size = limit if found.status is Status.NOISY else min(4 * size, limit)
@@ -109,7 +112,7 @@ def _from_all(source: Source, run: _Run, held: NDArray[np.intp], found: Recovery
     began = time.perf_counter()
     task = whole_task(source, run.task, held)
     U, interrupted = refine(task, found.network, options.progress, options.deadline)
-    answer = settle(task, project(task.rows, task.shape, U))
+    answer = settle(task, project(task.rows, task.shape, U), hurried=interrupted)
     note = f"found from {run.task.rows.n} rows, then refined on {task.rows.n}"
     result = conclude(
         task,

@@ -13,6 +13,7 @@ from relumine.data.whiten import Whitening, whitening
 from relumine.fit.rows import MemoryRows, Rows, prepare
 from relumine.fit.sign_free import Shape, shape_of
 from relumine.network import Network
+from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
 
@@ -102,6 +103,11 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
         chosen = rng.choice(distinct, size=min(max(round(0.02 * distinct), 4), distinct // 3), replace=False)
         aside = np.isin(groups, chosen)
     used = np.flatnonzero(~aside)
+    if used.size <= samples.d:
+        raise InvalidInput(
+            f"{samples.n} samples, {samples.n - used.size} of them set aside, cannot span {samples.d} inputs; "
+            f"at least {samples.d + 2} are needed (about 5·width·(d+1) to recover)"
+        )
     weight = None if samples.weight is None else samples.weight[used]
     white = whitening(samples.X, weight, used, samples.names)
     wide = np.empty((used.size, samples.d + 1))

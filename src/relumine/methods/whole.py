@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.data.sources import Chunk, Samples, Source
+from relumine.data.sources.arrays import ArraySource
 from relumine.fit.levenberg import INTERRUPTED, minimise
 from relumine.fit.prune import noisy_polish
 from relumine.fit.rows import Sums
@@ -27,7 +28,7 @@ from relumine.results import Progress, ProgressCallback, Recovery, Stage, Status
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 
-__all__ = ["exact_everywhere", "first_rows", "refine", "whole_task"]
+__all__ = ["as_source", "exact_everywhere", "first_rows", "refine", "whole_task"]
 
 _PER_PARAMETER, _LEAST, _UNKNOWN_WIDTH = 30, 5000, 20_000
 _ROW = 100.0  # a row is off if its error is so many times the rounding error allowed on average
@@ -121,6 +122,4 @@ def refine(task: Task, net: Network, progress: ProgressCallback | None, deadline
 
 def as_source(samples: Samples) -> Source:
     """Arrays as a source."""
-    from relumine.data.sources.arrays import ArraySource
-
     return ArraySource(samples, samples.names)
