@@ -483,12 +483,12 @@ def test_growing_ends_when_it_does_not_help() -> None:
 
 
 def test_what_failed_with_many_units_is_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from relumine.extract import loop
+    from relumine.extract import run
 
-    widths, recover = [], loop.recover
-    monkeypatch.setattr(loop, "_MANY", 8)
+    widths, recover = [], run.recover
+    monkeypatch.setattr(run, "_MANY", 8)
     monkeypatch.setattr(
-        loop, "recover", lambda X, y, width, **more: widths.append(width) or recover(X, y, width, **more)
+        run, "recover", lambda X, y, width, **more: widths.append(width) or recover(X, y, width, **more)
     )
     result = found(lambda X: np.sin(X).sum(axis=1), dim=4, budget=190, on_failure="return")
     assert result.status.value == "not recovered"
