@@ -15,7 +15,7 @@ from relumine.fit.levenberg import Schedule, minimise
 from relumine.fit.passes import Model
 from relumine.fit.projection import Linearisation, Unknowns, project
 from relumine.fit.prune import POLISH, prune
-from relumine.fit.rows import Block, MemoryRows, prepare
+from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Block, MemoryRows, prepare
 from relumine.fit.sign_free import shape_of
 from relumine.fit.solvers import ConjugateGradients, Dense
 from relumine.fit.starts import (
@@ -29,37 +29,38 @@ from relumine.network import Network
 
 SHAPE = shape_of(activations.RELU)
 PLAIN = shape_of(activations.RELU, sign_free=False)
+FREE = (NOTHING, CONSTANT, AFFINE)
 
 
 def problem(
-    seed: int, n: int = 120, d: int = 4, m: int = 3, q: int = 2, *, weighted: bool = False, affine: bool = True
+    seed: int, n: int = 120, d: int = 4, m: int = 3, q: int = 2, *, weighted: bool = False, free: slice = AFFINE
 ):
     """Rows of a random least squares problem with no exact answer, and directions to try."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     weight = rng.uniform(0.2, 2.0, size=n) if weighted else None
     white = whitening(X, weight)
-    rows, tau = prepare(white.apply(X), rng.normal(size=(n, q)), weight, affine=affine)
+    rows, tau = prepare(white.apply(X), rng.normal(size=(n, q)), weight, free=free)
     return rows, tau, random_directions(rng, m, d + 1)
 
 
 def design(rows: MemoryRows, shape, U: np.ndarray) -> np.ndarray:
     F = shape.value(rows.X @ U.T)
-    return np.hstack([F, rows.X]) if rows.affine else F
+    return np.hstack([F, rows.X[:, rows.free]])
 
 
 @pytest.mark.parametrize("shape", [SHAPE, PLAIN])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("affine", [False, True])
-def test_projection_is_least_squares(shape, weighted: bool, affine: bool) -> None:
-    rows, _, U = problem(0, weighted=weighted, affine=affine)
+@pytest.mark.parametrize("free", FREE)
+def test_projection_is_least_squares(shape, weighted: bool, free: slice) -> None:
+    rows, _, U = problem(0, weighted=weighted, free=free)
     at = project(rows, shape, U)
     B = design(rows, shape, U)
     root = np.ones((rows.n, 1)) if rows.weight is None else np.sqrt(rows.weight)[:, None]
     solution, *_ = np.linalg.lstsq(root * B, root * rows.Y, rcond=None)
     np.testing.assert_allclose(at.A, solution[:3], atol=1e-11)
-    if affine:
-        np.testing.assert_allclose(at.tau, solution[3:], atol=1e-11)
+    np.testing.assert_allclose(at.tau[free], solution[3:], atol=1e-11)
+    assert np.count_nonzero(at.tau) == solution[3:].size
     R = rows.Y - B @ solution
     np.testing.assert_allclose(at.model.residual(Block(rows.X, rows.Y)).T, R, atol=1e-11)
     np.testing.assert_allclose(at.squares, (root**2 * R**2).sum(axis=0), rtol=1e-12)
@@ -75,9 +76,9 @@ def test_drop_costs_are_the_loss_of_leaving_out() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("affine", [False, True])
-def test_gradient_by_finite_differences(weighted: bool, affine: bool) -> None:
-    rows, _, U = problem(2, weighted=weighted, affine=affine)
+@pytest.mark.parametrize("free", FREE)
+def test_gradient_by_finite_differences(weighted: bool, free: slice) -> None:
+    rows, _, U = problem(2, weighted=weighted, free=free)
     gradient = Linearisation(rows, project(rows, SHAPE, U)).gradient
     h = 1e-7
     for index in np.ndindex(*U.shape):
@@ -90,29 +91,27 @@ def test_gradient_by_finite_differences(weighted: bool, affine: bool) -> None:
 def jacobian(rows: MemoryRows, shape, at) -> np.ndarray:
     """Columns of the joint linearisation, outputs stacked, weights applied."""
     Z = rows.X @ at.U.T
-    slope, F = shape.derivative(Z), shape.value(Z)
-    if rows.affine:
-        F = F - rows.X @ at.C.T
+    slope, F = shape.derivative(Z), shape.value(Z) - rows.X[:, rows.free] @ at.C[:, rows.free].T
     m, D, q = *at.U.shape, at.A.shape[1]
     root = np.ones(rows.n) if rows.weight is None else np.sqrt(rows.weight)
     blocks = []
     for o in range(q):
         dU = (slope * at.A[:, o])[:, :, None] * rows.X[:, None, :]
         dA = np.einsum("nm,p->nmp", F, np.eye(q)[o])
-        dtau = np.einsum("nd,p->ndp", rows.X, np.eye(q)[o])
-        parts = [dU.reshape(-1, m * D), dA.reshape(-1, m * q), dtau.reshape(-1, D * q)[:, : D * q * rows.affine]]
+        dtau = np.einsum("nd,p->ndp", rows.X[:, rows.free], np.eye(q)[o])
+        parts = [dU.reshape(-1, m * D), dA.reshape(-1, m * q), dtau.reshape(rows.n, -1)]
         blocks.append(root[:, None] * np.hstack(parts))
     return np.concatenate(blocks)
 
 
-def flat(x: Unknowns, affine: bool) -> np.ndarray:
-    return np.concatenate([x.U.ravel(), x.A.ravel(), x.tau.ravel()[: x.tau.size * affine]])
+def flat(x: Unknowns, free: slice) -> np.ndarray:
+    return np.concatenate([x.U.ravel(), x.A.ravel(), x.tau[free].ravel()])
 
 
 @given(
     seed=st.integers(0, 10**6),
     weighted=st.booleans(),
-    affine=st.booleans(),
+    free=st.sampled_from(FREE),
     outputs=st.sampled_from([1, 2]),
     name=st.sampled_from(["relu", "squared_relu", "tanh"]),
     m=st.sampled_from([3, 7]),
@@ -120,25 +119,26 @@ def flat(x: Unknowns, affine: bool) -> np.ndarray:
 )
 @settings(max_examples=60, deadline=None)
 def test_product_is_the_gauss_newton_product_for_any_chunking(
-    seed: int, weighted: bool, affine: bool, outputs: int, name: str, m: int, chunk: int
+    seed: int, weighted: bool, free: slice, outputs: int, name: str, m: int, chunk: int
 ) -> None:
     """Also with one output, where homogeneous units take a shorter way, and with remembered hidden values (m ≤ d+1)."""
-    rows, _, U = problem(seed, n=60, m=m, q=outputs, weighted=weighted, affine=affine)
+    rows, _, U = problem(seed, n=60, m=m, q=outputs, weighted=weighted, free=free)
     shape, rng = shape_of(activations.get(name)), np.random.default_rng(seed)
-    x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(m, outputs)), rng.normal(size=(5, outputs)) * affine)
+    x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(m, outputs)), np.zeros((5, outputs)))
+    x.tau[free] = rng.normal(size=x.tau[free].shape)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("relumine.fit.rows._CHUNK_NUMBERS", chunk)
         at = project(rows, shape, U)
         y = Linearisation(rows, at).product(x)
     J = jacobian(rows, shape, at)
-    expected = J.T @ (J @ flat(x, affine)) / rows.total
-    np.testing.assert_allclose(flat(y, affine), expected, atol=1e-9 * np.abs(expected).max())
+    expected = J.T @ (J @ flat(x, free)) / rows.total
+    np.testing.assert_allclose(flat(y, free), expected, atol=1e-9 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("affine", [False, True])
-def test_normal_matrix_is_the_schur_complement(weighted: bool, affine: bool) -> None:
-    rows, _, U = problem(3, weighted=weighted, affine=affine)
+@pytest.mark.parametrize("free", FREE)
+def test_normal_matrix_is_the_schur_complement(weighted: bool, free: slice) -> None:
+    rows, _, U = problem(3, weighted=weighted, free=free)
     at = project(rows, SHAPE, U)
     J = jacobian(rows, SHAPE, at)
     k = U.size
@@ -147,9 +147,9 @@ def test_normal_matrix_is_the_schur_complement(weighted: bool, affine: bool) -> 
     np.testing.assert_allclose(Linearisation(rows, at).normal_matrix(), reduced.T @ reduced / rows.total, atol=1e-10)
 
 
-@pytest.mark.parametrize("affine", [False, True])
-def test_the_two_solvers_take_the_same_step(affine: bool) -> None:
-    rows, _, U = problem(4, n=400, affine=affine)
+@pytest.mark.parametrize("free", FREE)
+def test_the_two_solvers_take_the_same_step(free: slice) -> None:
+    rows, _, U = problem(4, n=400, free=free)
     lin = Linearisation(rows, project(rows, SHAPE, U))
     damping = 0.1 * lin.scale
     dense, iterative = Dense(lin)(damping), ConjugateGradients(lin, tolerance=1e-10, cap=500)(damping)
@@ -287,29 +287,29 @@ def test_structure_score_tells_noise_from_a_missing_unit() -> None:
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("affine", [False, True])
-def test_standard_errors_by_simulation(outputs: int, affine: bool) -> None:
+@pytest.mark.parametrize("free", FREE)
+def test_standard_errors_by_simulation(outputs: int, free: slice) -> None:
     """σ²(JᵀJ)⁻¹ against the covariance from a brute-force Jacobian of the user's parameters."""
     rng = np.random.default_rng(0)
     net = rl.planted.network(3, 2, rng=1, outputs=outputs)
-    if affine:
-        net = net.replace(v=rng.normal(size=(outputs, 3)), c=rng.normal(size=outputs))
+    rest = np.zeros((outputs, 4))
+    rest[:, free] = rng.normal(size=rest[:, free].shape)
+    net = net.replace(v=rest[:, :-1], c=rest[:, -1])
     X = rng.normal(size=(600, 3)) @ np.diag([1.0, 3.0, 0.5]) + [1.0, 0.0, -2.0]
     white, sigma = whitening(X), 0.3
     rows, _ = prepare(white.apply(X), np.zeros((600, outputs)))
     R = sigma * rng.normal(size=(600, outputs))
     inside = white.redo(net)
-    result = infer(rows, (R**2).sum(axis=0), inside, white, np.ones(outputs), affine=affine)
+    result = infer(rows, (R**2).sum(axis=0), inside, white, np.ones(outputs), free)
     assert result.errors is not None
 
     def parameters(flat: np.ndarray) -> Network:
-        W, rest = flat[:6].reshape(2, 3), flat[6:]
-        b, a = rest[:2], rest[2 : 2 + 2 * outputs].reshape(outputs, 2)
-        v = rest[2 + 2 * outputs : 2 + 5 * outputs].reshape(outputs, 3) if affine else None
-        c = rest[2 + 5 * outputs :] if affine else None
-        return Network(W, b, a, v=v, c=c)
+        W, b, a = flat[:6].reshape(2, 3), flat[6:8], flat[8 : 8 + 2 * outputs].reshape(outputs, 2)
+        affine = np.zeros((outputs, 4))
+        affine[:, free] = flat[8 + 2 * outputs :].reshape(outputs, -1)
+        return Network(W, b, a, v=affine[:, :-1], c=affine[:, -1])
 
-    base = np.concatenate([net.W.ravel(), net.b, net.a.ravel()] + ([net.v.ravel(), net.c] if affine else []))
+    base = np.concatenate([net.W.ravel(), net.b, net.a.ravel(), rest[:, free].ravel()])
     h = 1e-6
     J = np.stack(
         [(parameters(base + h * e)(X) - parameters(base - h * e)(X)).ravel() / (2 * h) for e in np.eye(base.size)]
@@ -320,13 +320,13 @@ def test_standard_errors_by_simulation(outputs: int, affine: bool) -> None:
         keep[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] -= np.outer(net.W[i], net.W[i])
     U, s, _ = np.linalg.svd(keep)
     basis = U[:, s > 0.5]
-    spread2 = (R**2).sum(axis=0) / (600 - parameter_count(net, affine=affine) / outputs)
+    spread2 = (R**2).sum(axis=0) / (600 - parameter_count(net, free) / outputs)
     weights = np.tile(spread2, 600)
     JB = (basis.T @ J).T
     inverse = np.linalg.inv(JB.T @ JB)
     covariance = basis @ inverse @ (JB.T * weights) @ JB @ inverse @ basis.T
     expected = np.sqrt(np.diag(covariance))
-    mine = np.concatenate([result.errors.W.ravel(), result.errors.b, result.errors.a.ravel()])
-    np.testing.assert_allclose(mine, expected[: mine.size], rtol=2e-3)
-    if affine:
-        np.testing.assert_allclose(result.errors.v.ravel(), expected[mine.size : mine.size + 3 * outputs], rtol=2e-3)
+    affine = np.column_stack([result.errors.v, result.errors.c])
+    mine = [result.errors.W.ravel(), result.errors.b, result.errors.a.ravel(), affine[:, free].ravel()]
+    np.testing.assert_allclose(np.concatenate(mine), expected, rtol=2e-3)
+    assert np.count_nonzero(affine) == affine[:, free].size

@@ -386,6 +386,36 @@ def test_an_output_bias_leaves_the_signs_known(d: int, m: int, outputs: int | No
     assert (pairs.min(axis=1) < 1e-9).all()
 
 
+@pytest.mark.parametrize(("d", "m", "outputs"), [(10, 5, None), (6, 8, 3), (5, 7, None)])
+def test_an_output_bias_leaves_the_signs_known_in_noise(d: int, m: int, outputs: int | None) -> None:
+    """Also with more units than inputs, where the signs are an integer problem."""
+    truth = rl.planted.network(d, m, rng=1, outputs=outputs)
+    truth = truth.replace(c=np.full(np.shape(truth.c), 0.7))
+    X, _ = rl.planted.sample(truth, n=60 * m * (d + 1), rng=2)
+    X = X + 0.5
+    y = truth(X)
+    y = y + 0.05 * y.std(axis=0) * np.random.default_rng(3).normal(size=y.shape)
+    found = rl.recover(X, y, width=m, rng=0)
+    assert found.status is rl.Status.NOISY
+    assert not found.network.v.any()
+    assert len(found.units.recovered) == m
+    errors = found.standard_errors
+    assert errors is not None
+    assert not errors.v.any()
+    assert (np.abs(found.network.c - 0.7) < 4.5 * errors.c).all()
+    pairs = np.abs(truth.scaled().W[:, None] - found.network.W[None]).max(axis=2)
+    assert (pairs.min(axis=1) < 0.1).all()
+
+
+def test_a_linear_part_is_kept_in_noise() -> None:
+    truth = rl.planted.network(6, 4, rng=3).replace(v=np.arange(6.0) / 4.0, c=1.0)
+    X, y = rl.planted.sample(truth, n=3000, rng=4, noise=0.1)
+    found = rl.recover(X, y, width=4, rng=0)
+    assert found.status is rl.Status.NOISY
+    assert found.network.v.any()
+    assert found.units.up_to_sign == (0, 1, 2, 3)
+
+
 def test_a_linear_part_is_kept() -> None:
     truth = rl.planted.network(6, 4, rng=3).replace(v=np.arange(6.0), c=1.0)
     X, y = rl.planted.sample(truth, n=600, rng=4)

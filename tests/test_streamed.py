@@ -9,7 +9,7 @@ from relumine import activations
 from relumine.data.sources import open_source
 from relumine.data.whiten import whitening
 from relumine.fit.projection import Linearisation, Unknowns, project
-from relumine.fit.rows import MemoryRows, prepare
+from relumine.fit.rows import NOTHING, MemoryRows, prepare
 from relumine.fit.sign_free import shape_of
 from relumine.fit.starts import random_directions
 from relumine.fit.streamed import Without, prepare_streamed
@@ -38,15 +38,18 @@ def test_streamed_rows_are_the_rows(seed: int, chunk: int, weighted: bool, out: 
     rows, tau = prepare(whitening(X[kept], w).apply(X[kept]), Y[kept], w)
     source = Without(open_source(X, Y, sample_weight=weight, chunk=chunk), left_out)
     streamed, plain, streamed_tau, _ = prepare_streamed(source, np.ones(2), np.ones(2, dtype=bool))
-    assert (streamed.n, streamed.columns, streamed.outputs, plain.affine) == (len(kept), 4, 2, False)
+    assert (streamed.n, streamed.columns, streamed.outputs, plain.free) == (len(kept), 4, 2, NOTHING)
     np.testing.assert_allclose(streamed_tau, tau, atol=1e-11)
     assert streamed.norm2 == pytest.approx(rows.norm2, rel=1e-11)
     U = random_directions(rng, 5, 4)
-    for one, other in ((rows, streamed), (MemoryRows(rows.X, Y[kept], w, affine=False), plain)):
+    whole = MemoryRows(rows.X, Y[kept], w, NOTHING)
+    for one, other in ((rows, streamed), (whole, plain), (whole.centred(tau[-1]), plain.centred(tau[-1]))):
+        assert other.norm2 == pytest.approx(one.norm2, rel=1e-9)
         at, elsewhere = project(one, SHAPE, U, 1e-3), project(other, SHAPE, U, 1e-3)
         np.testing.assert_allclose(elsewhere.A, at.A, atol=1e-9)
         assert elsewhere.loss == pytest.approx(at.loss, rel=1e-9)
-        x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(5, 2)), rng.normal(size=(4, 2)) * one.affine)
+        x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(5, 2)), np.zeros((4, 2)))
+        x.tau[one.free] = rng.normal(size=x.tau[one.free].shape)
         here, there = Linearisation(one, at), Linearisation(other, elsewhere)
         np.testing.assert_allclose(there.gradient, here.gradient, atol=1e-9)
         for part in ("U", "A", "tau"):

@@ -23,11 +23,15 @@ _TANGENT = 1500  # parameters up to which the score test projects off all first-
 __all__ = ["Inference", "infer", "parameter_count", "structure_score"]
 
 
-def parameter_count(net: Network, *, affine: bool) -> int:
-    """Free parameters: d+q per homogeneous unit (its scale is not free), one more otherwise, (d+1)q affine ones."""
+def parameter_count(net: Network, free: slice) -> int:
+    """Parameters: d+q per homogeneous unit (its scale is not one), one more otherwise; of (v, c) those that are free."""
     q = net.q or 1
     per_unit = net.d + q + (0 if net.activation.homogeneity is not None else 1)
-    return net.m * per_unit + (net.d + 1) * q * affine
+    return net.m * per_unit + q * _columns(net, free)
+
+
+def _columns(net: Network, free: slice) -> int:
+    return len(range(*free.indices(net.d + 1)))
 
 
 def structure_score(rows: Rows, shape: Shape, model: Model, probes: int = 256) -> float:
@@ -84,7 +88,7 @@ class Inference(NamedTuple):
     errors: StandardErrors | None
 
 
-def infer(rows: Rows, squares: Array, net: Network, white: Whitening, units: Array, *, affine: bool) -> Inference:
+def infer(rows: Rows, squares: Array, net: Network, white: Whitening, units: Array, free: slice) -> Inference:
     """Standard errors σ²(JᵀJ)⁻¹ of every parameter, carried from white coordinates to the user's.
 
     ``net``: the fitted network in white coordinates with (q, m) output weights, outputs divided by ``units`` (q,).
@@ -92,13 +96,13 @@ def infer(rows: Rows, squares: Array, net: Network, white: Whitening, units: Arr
     Fisher matrix; the answer is for unit rows w in the user's coordinates.
     """
     m, d, q = net.m, net.d, net.a.shape[0]
-    D, size = d + 1, d + 1 + q
-    P = m * size + affine * D * q
+    size = d + 1 + q
+    P = m * size + q * _columns(net, free)
     fisher, meat = np.zeros((P, P)), np.zeros((P, P))
-    freedom = max(rows.n - parameter_count(net, affine=affine) / q, 1.0)
+    freedom = max(rows.n - parameter_count(net, free) / q, 1.0)
     spread2 = squares / freedom
     for o in range(q):
-        (H,) = rows.sum(partial(_fisher, net=net, o=o, affine=affine), P, least=512)
+        (H,) = rows.sum(partial(_fisher, net=net, o=o, free=free), P, least=512)
         fisher += H
         meat += spread2[o] * H
     if net.activation.homogeneity is not None:
@@ -112,29 +116,30 @@ def infer(rows: Rows, squares: Array, net: Network, white: Whitening, units: Arr
         factor = cho_factor(scaled)
     except LinAlgError:
         return Inference(noise, float("inf"), None)
-    T = _to_user(net, white, units, affine) / root
+    T = _to_user(net, white, units, free) / root
     half = cho_solve(factor, T.T)  # Fisher⁻¹Tᵀ in scaled coordinates
     variance = np.einsum("pi,pi->i", half, (meat / np.outer(root, root)) @ half)
-    return Inference(noise, condition, _unpack(np.sqrt(np.maximum(variance, 0.0)), m, d, q, affine))
+    return Inference(noise, condition, _unpack(np.sqrt(np.maximum(variance, 0.0)), m, d, q, free))
 
 
-def _fisher(B: Block, net: Network, o: int, affine: bool) -> Sums:
+def _fisher(B: Block, net: Network, o: int, free: slice) -> Sums:
     """Σ ω j jᵀ for output o."""
-    J = _jacobian(B.X, net, o, affine)
+    J = _jacobian(B.X, net, o, free)
     return ((J if B.weight is None else J * B.weight[:, None]).T @ J,)
 
 
-def _jacobian(X: Array, net: Network, o: int, affine: bool) -> Array:
+def _jacobian(X: Array, net: Network, o: int, free: slice) -> Array:
     """∂f_o/∂(w_i, b_i, a_·i, v, c) at the rows of x̃: (n, P)."""
     n, (m, d), q = X.shape[0], net.W.shape, net.a.shape[0]
     D, size = d + 1, d + 1 + q
     Z = X[:, :-1] @ net.W.T + net.b
-    J = np.zeros((n, m * size + affine * D * q))
+    used = X[:, free]
+    J = np.zeros((n, m * size + q * used.shape[1]))
     units = J[:, : m * size].reshape(n, m, size)
     units[:, :, :D] = (net.activation.derivative(Z) * net.a[o])[:, :, None] * X[:, None, :]
     units[:, :, D + o] = net.activation(Z)
-    if affine:
-        J[:, m * size + o * D : m * size + (o + 1) * D] = X
+    first = m * size + o * used.shape[1]
+    J[:, first : first + used.shape[1]] = used
     return J
 
 
@@ -150,11 +155,11 @@ def _gauge(net: Network, P: int, scale: float) -> Array:
     return total
 
 
-def _to_user(net: Network, white: Whitening, units: Array, affine: bool) -> Array:
+def _to_user(net: Network, white: Whitening, units: Array, free: slice) -> Array:
     """Jacobian (P, P) of the user's parameters with respect to the white ones (delta method)."""
     (m, d), q = net.W.shape, net.a.shape[0]
     D, size = d + 1, d + 1 + q
-    P = m * size + affine * D * q
+    P = m * size + q * _columns(net, free)
     unwhiten = np.linalg.inv(white.L).T  # w_x = L⁻ᵀ w_z, b_x = b_z − mean·w_x
     linear = np.block([[unwhiten, np.zeros((d, 1))], [-white.mean @ unwhiten, np.ones((1, 1))]])
     T = np.zeros((P, P))
@@ -172,15 +177,14 @@ def _to_user(net: Network, white: Whitening, units: Array, affine: bool) -> Arra
             N[D:, :d] = np.outer(a, w) * degree * r ** (degree - 2)
             N[D:, D:] *= r**degree
             T[s : s + size, s : s + size] = N @ T[s : s + size, s : s + size]
-    for o in range(q * affine):
-        s = m * size + o * D
-        T[s : s + D, s : s + D] = units[o] * linear
+    T[m * size :, m * size :] = np.kron(np.diag(units), linear[free, free])
     return T
 
 
-def _unpack(errors: Array, m: int, d: int, q: int, affine: bool) -> StandardErrors:
+def _unpack(errors: Array, m: int, d: int, q: int, free: slice) -> StandardErrors:
     D, size = d + 1, d + 1 + q
     table = errors[: m * size].reshape(m, size)
-    rest = errors[m * size :].reshape(q, D) if affine else np.zeros((q, D))
+    rest = np.zeros((q, D))
+    rest[:, free] = errors[m * size :].reshape(q, -1)
     W, b, a = table[:, :d].copy(), table[:, d].copy(), table[:, D:].T.copy()
     return StandardErrors(W, b, a, rest[:, :d].copy(), rest[:, d].copy())

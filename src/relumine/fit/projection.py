@@ -15,7 +15,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from relumine.fit import passes
 from relumine.fit.passes import Model
-from relumine.fit.rows import Rows
+from relumine.fit.rows import NOTHING, Rows
 from relumine.fit.sign_free import Shape
 
 Array = NDArray[np.float64]
@@ -28,8 +28,9 @@ class Projection:
     """The best linear parameters for given directions.
 
     ``model``: U (m, d+1), A (m, q) and the affine part τ = −CᵀA that goes with A (what the features bring is taken
-    out); ``C`` (m, d+1): affine part of every feature; ``G`` (m, m): Gram matrix of the features without their affine
-    part, over Σω, with the ridge; ``squares`` (q,): Σω r² of each output; ``loss``: their sum plus the ridge's share.
+    out); ``C`` (m, d+1): affine part of every feature, as far as the model may use it; ``G`` (m, m): Gram matrix of the
+    features without that part, over Σω, with the ridge; ``squares`` (q,): Σω r² of each output; ``loss``: their sum
+    plus the ridge's share.
     """
 
     model: Model
@@ -66,15 +67,22 @@ def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projectio
     m = len(U)
     features = Model(shape, U, np.zeros((m, rows.outputs)))
     G, C, h = (sums / rows.total for sums in rows.sum(partial(passes.gram, model=features), m))
-    if rows.affine:
-        G -= C @ C.T
+    C = _only(C, rows.free)
+    G -= C @ C.T
     penalty = ridge * float(np.trace(G)) / max(m, 1)
     G[np.diag_indices(m)] += penalty
     A = _solve(G, h)
-    model = Model(shape, U, A, -C.T @ A if rows.affine else None)
+    model = Model(shape, U, A, None if rows.free == NOTHING else -C.T @ A)
     (squares,) = rows.sum(partial(passes.residual_squares, model=model), m)
     loss = float(squares.sum()) + penalty * rows.total * float((A * A).sum())
-    return Projection(model, C if rows.affine else np.zeros_like(C), G, squares, loss)
+    return Projection(model, C, G, squares, loss)
+
+
+def _only(C: Array, free: slice) -> Array:
+    """The coefficients C (…, d+1) of X̃ that a model may use; the others are 0."""
+    used = np.zeros_like(C)
+    used[:, free] = C[:, free]
+    return used
 
 
 def _solve(G: Array, h: Array) -> Array:
@@ -137,13 +145,10 @@ class Linearisation:
     def product(self, x: Unknowns) -> Unknowns:
         """JᵀJx/Σω in one pass over the rows."""
         at, rows = self.at, self.rows
-        tau = x.tau - at.C.T @ x.A if rows.affine else None
+        tau = None if rows.free == NOTHING else x.tau - at.C.T @ x.A
         part = partial(passes.product, model=at.model, dU=x.U, dA=x.A, dtau=tau)
         U, A, tail = (sums / rows.total for sums in rows.sum(part, len(at.U)))
-        if not rows.affine:
-            return Unknowns(U, A, np.zeros_like(x.tau))
-        A -= at.C @ tail
-        return Unknowns(U, A, tail)
+        return Unknowns(U, A - at.C @ tail, _only(tail.T, rows.free).T)
 
     def normal_matrix(self) -> Array:
         """The Gauss–Newton matrix in U with A and τ eliminated (Kaufman's approximation), (m(d+1), m(d+1)), over Σω.
@@ -153,9 +158,9 @@ class Linearisation:
         at, (m, D) = self.at, self.at.U.shape
         sums = self.rows.sum(partial(passes.jacobian_gram, model=at.model), m * D, least=512)
         H, N, M = (part / self.rows.total for part in sums)
-        if self.rows.affine:
-            N -= M @ at.C.T
-            H -= M @ M.T
+        M = _only(M, self.rows.free)
+        N -= M @ at.C.T
+        H -= M @ M.T
         H -= N @ _solve(at.G, N.T)
         H = H.reshape(m, D, m, D) * (at.A @ at.A.T)[:, None, :, None]
         return np.asarray(H.reshape(m * D, m * D))

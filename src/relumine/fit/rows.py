@@ -8,7 +8,7 @@ size does not depend on the number of rows. Rows in memory and rows that stay el
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -20,7 +20,10 @@ from relumine.fit.parallel import scratch, total
 Array = NDArray[np.float64]
 Sums = tuple[Array, ...]
 
-__all__ = ["Block", "MemoryRows", "Rows", "Sums", "chunk_rows", "prepare"]
+__all__ = ["AFFINE", "CONSTANT", "NOTHING", "Block", "MemoryRows", "Rows", "Sums", "chunk_rows", "prepare"]
+
+# which columns of X̃ a model may use beside its hidden units
+AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
 _CHUNK_NUMBERS = 1 << 16  # numbers in one block of hidden values: 512 kB, about the second-level cache
 
@@ -52,8 +55,8 @@ class Block(NamedTuple):
 class Rows(Protocol):
     """What a fit needs to know about its samples.
 
-    X̃ has rows (z, 1) with z white: Σ ω x̃ x̃ᵀ = Σω · I, so the affine part is eliminated by one product. With
-    ``affine`` the model has an affine part, and that of Y has been removed: Σ ω x̃ yᵀ = 0.
+    X̃ has rows (z, 1) with z white: Σ ω x̃ x̃ᵀ = Σω · I, so the affine part is eliminated by one product. The model may
+    use the columns ``free`` of X̃ beside its units, and what they explain of Y has been removed: Σ ω x̃_free yᵀ = 0.
     """
 
     @property
@@ -69,8 +72,8 @@ class Rows(Protocol):
         """Columns of Y, q."""
 
     @property
-    def affine(self) -> bool:
-        """Whether the model has an affine part."""
+    def free(self) -> slice:
+        """The columns of X̃ whose coefficients the model may choose: AFFINE, CONSTANT or NOTHING."""
 
     @property
     def total(self) -> float:
@@ -89,6 +92,9 @@ class Rows(Protocol):
     def remember(self, U: Array) -> Rows:
         """These rows with the hidden values of U kept, where that is worth its memory."""
 
+    def centred(self, mean: Array) -> Rows:
+        """These rows, of a model with NOTHING free, for one with a CONSTANT: Y without its mean (q,)."""
+
 
 @dataclass(frozen=True)
 class MemoryRows:
@@ -97,7 +103,7 @@ class MemoryRows:
     X: Array
     Y: Array
     weight: Array | None = None
-    affine: bool = True
+    free: slice = field(default_factory=lambda: AFFINE)  # a slice is not hashable, so no plain default
     hidden: tuple[Array, ...] | None = None
 
     @property
@@ -151,7 +157,7 @@ class MemoryRows:
         if not 0 < len(U) <= self.columns:
             return self
         Z = tuple(np.empty((len(U), s.stop - s.start)) for s in self._slices(len(U), 64))
-        rows = MemoryRows(self.X, self.Y, self.weight, self.affine, Z)
+        rows = MemoryRows(self.X, self.Y, self.weight, self.free, Z)
 
         def fill(B: Block) -> Sums:
             assert B.Z is not None
@@ -161,8 +167,12 @@ class MemoryRows:
         rows.sum(fill, len(U))
         return rows
 
+    def centred(self, mean: Array) -> MemoryRows:
+        """The same rows for a model with a constant: Y without its mean (q,)."""
+        return MemoryRows(self.X, self.Y - mean, self.weight, CONSTANT)
 
-def prepare(Z: Array, Y: Array, weight: Array | None = None, *, affine: bool = True) -> tuple[MemoryRows, Array]:
+
+def prepare(Z: Array, Y: Array, weight: Array | None = None, *, free: slice = AFFINE) -> tuple[MemoryRows, Array]:
     """Rows from white inputs Z (n, d) and targets Y (n, q); also the affine coefficients removed from Y, (d+1, q).
 
     Z may be the first d columns of an (n, d+1) array, which is then used as it is: its last column becomes 1.
@@ -174,14 +184,10 @@ def prepare(Z: Array, Y: Array, weight: Array | None = None, *, affine: bool = T
         X = np.empty((n, d + 1))
         X[:, :-1] = Z
     X[:, -1] = 1.0
-    rows = MemoryRows(X, Y, weight, affine)
     tau = np.zeros((X.shape[1], Y.shape[1]))
-    if affine:
-        # X̃ is orthogonal up to rounding; a second pass removes what the first left
-        R = Y
-        for _ in range(2):
-            step = X.T @ (R if weight is None else R * weight[:, None]) / rows.total
-            R = R - X @ step
-            tau += step
-        rows = MemoryRows(X, R, weight, affine)
-    return rows, tau
+    used, total = X[:, free], float(n if weight is None else weight.sum())
+    for _ in range(2 if used.size else 0):  # X̃ is orthogonal up to rounding; a second pass removes what the first left
+        step = used.T @ (Y if weight is None else Y * weight[:, None]) / total
+        Y = Y - used @ step
+        tau[free] += step
+    return MemoryRows(X, Y, weight, free), tau

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from relumine.fit.projection import Linearisation, Unknowns
+from relumine.fit.rows import NOTHING
 
 Array = NDArray[np.float64]
 
@@ -63,13 +64,13 @@ class ConjugateGradients:
         self.guess: Array | None = None
 
     def _preconditioner(self, damping: Array) -> Callable[[Unknowns], Unknowns]:
-        at, affine = self.lin.at, self.lin.rows.affine
+        at, free = self.lin.at, self.lin.rows.free
         second, first = self.lin.slopes
         m, q = at.A.shape
         K = np.zeros((m + q, m + q))
         K[:m, :m] = second * (at.A @ at.A.T) + np.diag(damping)
         K[m:, m:] = np.eye(q)
-        if affine:
+        if free != NOTHING:
             K[:m, m:] = first[:, None] * at.A
             K[m:, :m] = K[:m, m:].T
         # a shift far below anything that matters keeps K positive definite in spite of rounding
@@ -78,7 +79,9 @@ class ConjugateGradients:
 
         def apply(x: Unknowns) -> Unknowns:
             stacked = cho_solve(factor, np.concatenate([x.U, x.tau.T]))
-            return Unknowns(stacked[:m], cho_solve(gram, x.A), stacked[m:].T if affine else x.tau)
+            tau = np.zeros_like(x.tau)
+            tau[free] = stacked[m:].T[free]
+            return Unknowns(stacked[:m], cho_solve(gram, x.A), tau)
 
         return apply
 

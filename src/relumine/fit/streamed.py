@@ -7,7 +7,7 @@ out is its function and a few small arrays, and what comes back is their sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relumine.data.sources import Chunk, Source
 from relumine.data.whiten import Whitening, whitening_of
-from relumine.fit.rows import Block, MemoryRows, Sums
+from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Block, MemoryRows, Sums
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
@@ -66,8 +66,8 @@ def _part_without(chunk: Chunk, part: Callable[[Chunk], Sums], numbers: Numbers)
 class Preparation:
     """From raw rows to rows of a fit: white inputs, targets over ``units`` (q,) less the affine part ``tau`` (d+1, q).
 
-    ``bent`` (q,): outputs that are not affine (the others become 0); None for models without affine part, whose
-    targets stay whole. ``weight``: what weights are divided by, their mean.
+    ``bent`` (q,): outputs that are not affine (the others become 0); None where the targets stay whole. ``weight``:
+    what weights are divided by, their mean.
     """
 
     white: Whitening
@@ -87,7 +87,7 @@ class Preparation:
             Y -= X @ self.tau
         if self.bent is not None:
             Y = np.where(self.bent, Y, 0.0)
-        return MemoryRows(X, Y, None if chunk.weight is None else chunk.weight / self.weight, self.bent is not None)
+        return MemoryRows(X, Y, None if chunk.weight is None else chunk.weight / self.weight)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class StreamedRows:
     n: int
     total: float
     norm2: float
-    affine: bool
+    free: slice
 
     @property
     def columns(self) -> int:
@@ -120,6 +120,13 @@ class StreamedRows:
     def remember(self, U: Array) -> StreamedRows:
         """Nothing of the size of the data is kept."""
         return self
+
+    def centred(self, mean: Array) -> StreamedRows:
+        """The same rows for a model with a constant: Y without its mean (q,)."""
+        tau = np.zeros((self.columns, self.outputs))
+        tau[-1] = mean
+        norm2 = self.norm2 - self.total * float(mean @ mean)
+        return replace(self, preparation=replace(self.preparation, tau=tau), norm2=norm2, free=CONSTANT)
 
 
 def _sum_chunk(chunk: Chunk, preparation: Preparation, part: Callable[[Block], Sums], width: int, least: int) -> Sums:
@@ -143,17 +150,17 @@ def prepare_streamed(
     weight = summary.total / summary.n
     plain = Preparation(white, units, weight)
     n, total = summary.n, float(summary.n)
-    moment, squares = StreamedRows(source, plain, n, total, 1.0, False).sum(_affine_step, source.d)
-    whole = StreamedRows(source, plain, n, total, float(squares.sum()), False)
+    moment, squares = StreamedRows(source, plain, n, total, 1.0, NOTHING).sum(_affine_step, source.d)
+    whole = StreamedRows(source, plain, n, total, float(squares.sum()), NOTHING)
     tau = moment / total
     # x̃ is white up to rounding: a second pass removes what the first left, and the last measures what remains
     every = np.ones_like(bent)
-    bare = StreamedRows(source, Preparation(white, units, weight, tau, every), n, total, 1.0, True)
+    bare = StreamedRows(source, Preparation(white, units, weight, tau, every), n, total, 1.0, AFFINE)
     tau = tau + bare.sum(_affine_step, source.d)[0] / total
-    bare = StreamedRows(source, Preparation(white, units, weight, tau, every), n, total, 1.0, True)
+    bare = StreamedRows(source, Preparation(white, units, weight, tau, every), n, total, 1.0, AFFINE)
     squares = bare.sum(_affine_step, source.d)[1]
     bent = bent | (np.sqrt(squares / total) > 256.0 * np.finfo(float).eps)
     rows = StreamedRows(
-        source, Preparation(white, units, weight, tau, bent), n, total, float(squares[bent].sum()), True
+        source, Preparation(white, units, weight, tau, bent), n, total, float(squares[bent].sum()), AFFINE
     )
     return rows, whole, tau, bent

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from relumine.activations import Activation
 from relumine.data.sources import Samples
 from relumine.data.whiten import Whitening, whitening
-from relumine.fit.rows import MemoryRows, Rows, prepare
+from relumine.fit.rows import NOTHING, MemoryRows, Rows, prepare
 from relumine.fit.sign_free import Shape, shape_of
 from relumine.network import Network
 from relumine.results import InvalidInput
@@ -120,8 +120,8 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     bent = left > 32.0 * _EPS
     left[~bent] = 1.0
     return MemoryTask(
-        rows=MemoryRows(rows.X, np.where(bent, rows.Y / left, 0.0), rows.weight, affine=True),
-        plain=MemoryRows(rows.X, targets / left, rows.weight, affine=False),
+        rows=MemoryRows(rows.X, np.where(bent, rows.Y / left, 0.0), rows.weight),
+        plain=MemoryRows(rows.X, targets / left, rows.weight, NOTHING),
         tau=tau / left,
         shape=shape_of(activation),
         white=white,

@@ -18,7 +18,7 @@ from relumine.fit.levenberg import minimise
 from relumine.fit.passes import Model
 from relumine.fit.projection import Projection, project
 from relumine.fit.prune import POLISH, noisy_polish
-from relumine.fit.rows import Rows
+from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Rows
 from relumine.fit.sign_free import shape_of
 from relumine.methods.search import STRUCTURE
 from relumine.methods.task import Task
@@ -40,8 +40,8 @@ _DENSE_EXACT, _DENSE_NOISY = 1600, 4000  # parameters up to which the Fisher mat
 class Answer:
     """A network in white coordinates, the model of ``rows`` that it is, and its relative loss.
 
-    ``squares`` (q,): Σω r² of each output. ``exact``: the residual is rounding error. ``affine``: v and c are free
-    parameters. ``signs``: where they come from; ``signed``: they are known although there is an output bias.
+    ``squares`` (q,): Σω r² of each output. ``exact``: the residual is rounding error. ``free``: which of (v, c) are
+    parameters; all of them if the signs are open. ``signs``: where they come from.
     """
 
     net: Network
@@ -50,70 +50,73 @@ class Answer:
     squares: Array
     loss: float
     exact: bool
-    affine: bool
+    free: slice
     signs: str
-    signed: bool = False
 
 
 def settle(task: Task, at: Projection, *, seconds: float = 20.0, hurried: bool = False) -> Answer:
-    """The fit as a network: with signs that make the affine part vanish if there are such, else with it.
+    """The fit as a network: with signs that leave no affine part, or an output bias alone, if there are such.
 
     ``hurried``: a fit that was stopped on its way is not worth more time.
     """
     net = task.shape.network(at.U, at.A, task.tau + at.tau)
-    norm2 = max(task.rows.norm2, np.finfo(float).tiny)
-    loss = at.loss / norm2 if task.bent.any() else 0.0
-    exact = task.is_exact(at.squares)
-    kept = "no choice of signs that removes the affine part was found"
-    if not exact:  # with a bias alone it could be: that is looked for in exact data only
-        kept += " (with noise, an output bias counts as one)"
-    with_affine = Answer(net, task.rows, at.model, at.squares, loss, exact, True, kept)
+    loss = at.loss / max(task.rows.norm2, np.finfo(float).tiny) if task.bent.any() else 0.0
+    kept = "no choice of signs that removes the affine part, or leaves an output bias, was found"
+    with_affine = Answer(net, task.rows, at.model, at.squares, loss, task.is_exact(at.squares), AFFINE, kept)
     if not net.m:
         return replace(with_affine, signs="")
-    if hurried and not exact:
+    if hurried and not with_affine.exact:
         return replace(with_affine, signs="no time to look for signs that remove the affine part")
-    blind = _one_sided(task, net) if exact else []
-    orientation = orient(net, exact=exact, seconds=seconds)
+    return _signed(task, with_affine, NOTHING, seconds) or _signed(task, with_affine, CONSTANT, seconds) or with_affine
+
+
+def _signed(task: Task, answer: Answer, free: slice, seconds: float) -> Answer | None:
+    """The answer with flips that leave of its affine part only what is ``free``, if there are such."""
+    net, exact, bias = answer.net, answer.exact, free == CONSTANT
+    if bias and _flips(net) and _chance(task, answer, free):
+        return None
+    orientation = orient(net, exact=exact, bias=bias, seconds=seconds)
     U, how = np.column_stack([orientation.network.W, orientation.network.b]), f"signs from {orientation.how}"
-    if exact and orientation.residual > 1e-5:
-        if len(blind) != 1 or net.m > 11 or net.activation.reflection != RELU.reflection:
-            return _with_bias(task, net, seconds) or with_affine
+    if exact and orientation.residual > (1e-7 if bias else 1e-5):
+        blind = _one_sided(task, net)
+        if bias or len(blind) != 1 or net.m > 11 or net.activation.reflection != RELU.reflection:
+            return None
         U, how = _from_the_remainder(task, net, blind[0]), "signs, and one unit, from what the others leave"
-    # refit as a pure network: v = c = 0 is information, and uses it
-    plain = shape_of(net.activation, sign_free=False)
-    fit = minimise(task.plain, plain, U, POLISH if exact else noisy_polish(task.values))
-    pure_loss = fit.at.loss / norm2
-    if task.is_exact(fit.at.squares):
-        exact = fits = True  # also where the fit with affine part was stopped on its way
-    elif exact:
-        fits = False
-    else:
-        spare, extra = task.values - task.parameters(net.m), task.parameters(0)
-        ratio = (pure_loss - loss) / extra / (loss / max(spare, 1))
-        fits = spare > 0 and ratio < _fisher_limit(1e-4, extra, spare)
-    if not fits:
-        return (_with_bias(task, net, seconds) if exact else None) or with_affine
-    pure = plain.network(fit.at.U, fit.at.A, np.zeros_like(task.tau))
-    return Answer(pure, task.plain, fit.at.model, fit.at.squares, pure_loss, exact, False, how)
+    # refit without the rest of the affine part: that it vanishes is information, and uses it
+    rows, plain = task.plain.centred(task.tau[-1]) if bias else task.plain, shape_of(net.activation, sign_free=False)
+    fit = minimise(rows, plain, U, POLISH if exact else noisy_polish(task.values))
+    loss = fit.at.loss / max(task.rows.norm2, np.finfo(float).tiny)
+    now_exact = task.is_exact(fit.at.squares)  # perhaps only now: the fit with affine part was stopped on its way
+    if not now_exact and (exact or _worse(task, answer, loss, free)):
+        return None
+    tau = np.zeros_like(task.tau)
+    tau[free] = (task.tau + fit.at.tau)[free]
+    pure = plain.network(fit.at.U, fit.at.A, tau)
+    how += "; an output bias stays" if bias else ""
+    return Answer(pure, rows, fit.at.model, fit.at.squares, loss, now_exact, free, how)
 
 
-def _with_bias(task: Task, net: Network, seconds: float) -> Answer | None:
-    """An exact network with flips that leave an output bias c alone of its affine part, if there are such."""
-    if net.m * log10(2.0) > 8 * net.d * (net.q or 1) - 3:  # so many flips that some fit to eight digits by chance
-        return None
-    orientation = orient(net, bias=True, seconds=seconds)
-    if orientation.residual > 1e-7 or net.activation.reflection is None or net.activation.reflection.scale != 1.0:
-        return None
-    turned = orientation.network.replace(v=np.zeros_like(net.v))
-    tau = np.vstack([turned.v.T, turned.c[None]])
-    U = np.column_stack([turned.W, turned.b])
-    model = Model(shape_of(net.activation, sign_free=False), U, turned.a.T, tau)
-    (squares,) = task.plain.sum(partial(passes.residual_squares, model=model), net.m)
-    if not task.is_exact(squares):
-        return None
-    how = f"signs from {orientation.how}; an output bias stays"
-    loss = float(squares.sum()) / max(task.rows.norm2, np.finfo(float).tiny)
-    return Answer(turned, task.plain, model, squares, loss, True, True, how, signed=True)
+def _worse(task: Task, answer: Answer, loss: float, free: slice) -> bool:
+    """Whether a fit without most of the affine part loses more than the parameters it saves are worth (F test)."""
+    spare = task.values - task.parameters(answer.net.m)
+    saved = parameter_count(answer.net, AFFINE) - parameter_count(answer.net, free)
+    ratio = (loss - answer.loss) / saved / (answer.loss / max(spare, 1))
+    return spare <= 0 or ratio >= _fisher_limit(1e-4, saved, spare)
+
+
+def _flips(net: Network) -> bool:
+    """Whether units can be flipped at all: σ(−z) = σ(z) + an affine function."""
+    return net.activation.reflection is not None and net.activation.reflection.scale == 1.0
+
+
+def _chance(task: Task, answer: Answer, free: slice) -> bool:
+    """Whether there are so many flips that some make the affine part vanish, to the digits known of it, by chance."""
+    net = answer.net
+    size = float((np.abs(np.atleast_2d(net.a)) * np.linalg.norm(net.W, axis=1)).max())
+    noise = 3.0 * np.sqrt(answer.loss / task.rows.n)  # of a coefficient, about, in the task's units
+    digits = 8.0 if answer.exact else float(np.clip(np.log10(size / max(noise, 1e-300)), 0.0, 8.0))
+    constraints = parameter_count(net, AFFINE) - parameter_count(net, free)
+    return net.m * log10(2.0) > digits * constraints - 3.0
 
 
 def _from_the_remainder(task: Task, net: Network, unit: int) -> Array:
@@ -192,9 +195,9 @@ def _order(net: Network) -> NDArray[np.intp]:
 
 def _finished(task: Task, answer: Answer, limit: int) -> tuple[Network, StandardErrors | None, Inference]:
     """The network in the user's coordinates with its standard errors."""
-    count = parameter_count(answer.net, affine=answer.affine)
+    count = parameter_count(answer.net, answer.free)
     if 0 < count <= limit:
-        inference = infer(answer.rows, answer.squares, answer.net, task.white, task.units, affine=answer.affine)
+        inference = infer(answer.rows, answer.squares, answer.net, task.white, task.units, answer.free)
     else:
         spread2 = answer.squares / max(answer.rows.n - count / task.q, 1.0)
         inference = Inference(np.sqrt(spread2) * task.units, float("nan"), None)
@@ -213,7 +216,7 @@ def _held_out(task: Task, net: Network) -> Array:
 
 def _judge_exact(task: Task, answer: Answer, inference: Inference, held: Array) -> tuple[Status, str]:
     """Every row used is reproduced to rounding error: is this *the* network?"""
-    numbers, p = task.distinct * max(int(task.bent.sum()), 1), parameter_count(answer.net, affine=answer.affine)
+    numbers, p = task.distinct * max(int(task.bent.sum()), 1), parameter_count(answer.net, answer.free)
     if answer.net.m and numbers <= p:
         return Status.UNDERDETERMINED, f"{task.distinct} different rows cannot determine {p} parameters."
     if (held > 100.0 * task.rounding).any():
@@ -236,7 +239,7 @@ def _judge_noisy(
     task: Task, answer: Answer, inference: Inference, held: Array, agreeing: int, rival: int | None
 ) -> tuple[Status, str]:
     """Something is left: is it noise, and is this the best network?"""
-    N, p = task.values, parameter_count(answer.net, affine=answer.affine)
+    N, p = task.values, parameter_count(answer.net, answer.free)
     m, one_more = answer.net.m, task.parameters(1) - task.parameters(0)
     if p >= N:
         return Status.UNDERDETERMINED, f"{N} numbers cannot determine {p} parameters."
@@ -284,7 +287,7 @@ def _remarks(answer: Answer, net: Network, width: int | None, status: Status) ->
     """Which units are known how well, and what to tell about signs and absorbed units."""
     remarks, absorbed = [], []
     if answer.signs:
-        remarks.append(f"{answer.signs}; it is kept" if answer.affine and not answer.signed else answer.signs)
+        remarks.append(f"{answer.signs}; it is kept" if answer.free == AFFINE else answer.signs)
     if width is not None and net.m < width:
         absorbed.append(
             f"{width - net.m} of {width} units: on these data they are affine, or equal to others up to an affine part"
@@ -292,12 +295,13 @@ def _remarks(answer: Answer, net: Network, width: int | None, status: Status) ->
     if not status.ok or not net.m:
         return Units((), (), tuple(absorbed)), remarks
     flippable: NDArray[np.bool_] = np.zeros(net.m, dtype=bool)
-    if net.activation.reflection is not None and net.activation.reflection.scale == 1.0:
-        flippable[:] = _undetermined_with_bias(answer.net) if answer.signed else answer.affine
-        free = net.m - (net.d + 1) * (net.q or 1)  # signs that generic data leave to an integer problem
-        if not answer.affine and answer.exact and net.activation.name == "relu" and free <= 16 and net.m <= 40:
+    if _flips(net):
+        flippable[:] = _undetermined_with_bias(answer.net) if answer.free == CONSTANT else answer.free == AFFINE
+        open_signs = net.m - (net.d + 1) * (net.q or 1)  # signs that generic data leave to an integer problem
+        pure = answer.free == NOTHING and answer.exact and net.activation.name == "relu"
+        if pure and open_signs <= 16 and net.m <= 40:
             flippable = np.asarray((sign_patterns(net, 1e-8).patterns < 0).any(axis=0))
-    if flippable.any() and (answer.signed or not answer.affine):
+    if flippable.any() and answer.free != AFFINE:
         remarks.append("several choices of signs give the same function (Theorem 3.4)")
     known, unknown = np.flatnonzero(~flippable), np.flatnonzero(flippable)
     return Units(tuple(known.tolist()), tuple(unknown.tolist()), tuple(absorbed)), remarks
