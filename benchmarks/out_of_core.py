@@ -120,6 +120,49 @@ def measure(directory: Path, out: Path | None) -> None:
             out.write_text(json.dumps(report, indent=1))
 
 
+NAMES = {
+    "read": "reading alone",
+    "whitening": "whitening",
+    "subspace": "moments of order 4, regressed, in the 5-dimensional span (126 features)",
+    "plain": "moments of order 4, plain, in all 20 dimensions (231 features)",
+    "recover": "`recover`, exact data, width known",
+    "width unknown": "`recover`, exact data, width unknown",
+    "recover noisy": "`recover`, noisy data, width known",
+}
+
+
+def tables(report: dict[str, Any] | None) -> str:
+    """The tables of docs/scale.md."""
+    from benchmarks.text import duration, table
+
+    if report is None:
+        return ""
+    passes = {name: results for name, results in report["passes"].items() if results}
+    rows = [
+        [
+            NAMES[name],
+            duration(results[-1]["seconds"]),
+            f"{results[-1]['fraction_of_gemm']:.0%}" if "fraction_of_gemm" in results[-1] else "",
+            f"{results[-1]['peak_MB']:.0f} MB",
+        ]
+        for name, results in passes.items()
+    ]
+    largest = f"{passes['read'][-1]['n']:,} rows"
+    growing = list(report.get("exponents", {}))
+    sizes = [int(r["n"]) for r in passes[growing[0]]]
+    growth = [
+        [f"{n:,}", *(f"{duration(passes[k][i]['seconds'])}, {passes[k][i]['peak_MB']:.0f} MB" for k in growing)]
+        for i, n in enumerate(sizes)
+    ]
+    growth.append(["grows like", *(f"n^{report['exponents'][k]:.2f}" for k in growing)])
+    return "\n\n".join(
+        [
+            table([f"over {largest}", "time", "of same-flop GEMM", "peak memory"], rows),
+            table(["rows", *(NAMES[k].split(" (")[0] for k in growing)], growth),
+        ]
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["make", "measure", "pass"])

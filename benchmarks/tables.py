@@ -1,165 +1,81 @@
-"""Write docs/benchmarks.md and the table in the README from the JSON in docs/results; nothing in them is typed.
+"""docs/benchmarks.md, its figures and the table in the README, from the JSON in docs/results; nothing in them is typed.
 
-python -m benchmarks.tables
+``python -m benchmarks tables``. docs/scale.md takes its table from :mod:`benchmarks.out_of_core` in the same way.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "docs" / "results"
+from benchmarks.counting import Count
+from benchmarks.measures import MEASURES, catalogue, frontier, rates
+from benchmarks.methods import ALTERNATIVES, OURS
+from benchmarks.results import RESULTS, ROOT, Row, load
+from benchmarks.text import duration, table
 
-
-def load(name: str) -> dict[str, Any] | None:
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+ORDER = ("rates", "frontier", "trace", "ablation", "extraction", "hot", "scaling", "decomposition")
+ORDER += ("catalogue", "width_unknown")
+SHOWN = ("(10,20)x5", "(50,50) n/p=6", "(10,10) n/p=3", "orthonormal 20", "mnist_2vs3", "(100,100)")
 
 
-def duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds >= 10.0 else f"{seconds:.2g} s"
-
-
-def recovery_rows(report: dict[str, Any]) -> list[list[str]]:
-    return [
-        [
-            row["case"].replace("|", "\\|"),
-            f"{round(row['exact'] * row['runs'])}/{row['runs']}",
-            f"{row['median_error']:.0e}",
-            duration(row["median_seconds"]),
-            f"{row['mean_starts']:.1f}",
-        ]
-        for row in report["rows"]
-    ]
-
-
-HEADER = ["planted network (d, m)", "exact", "median error", "median time", "starts"]
-
-
-def readme() -> str:
-    report = load("recovery")
-    if report is None:
-        return ""
-    shown = (
-        "(10,20) n/p=5",
-        "(50,50) n/p=6",
-        "(10,10) n/p=3",
-        "(10,20)x5",
-        "orthonormal 20",
-        "mnist_2vs3",
-        "(100,100)",
-    )
-    rows = [r for r in recovery_rows(report) if r[0].startswith(shown)]
-    return table(HEADER, rows)
-
-
-def page() -> str:
+def page(reports: dict[str, Row]) -> str:
+    """All measures that have been run."""
+    total = sum(report["seconds"] for report in reports.values())
+    quick = sum(measure.MINUTES[1] for measure in MEASURES.values())
+    machines = {_machine(report) for report in reports.values()}
     parts = [
         "# Benchmarks",
-        "Written by `python -m benchmarks.tables` from `docs/results/*.json`; two shared cores, so times are rough and "
-        "only ratios within a run mean much.",
+        "Written by `python -m benchmarks tables` from `docs/results/*.json`; nothing here is typed. "
+        f"`make bench-quick` takes {quick:.0f} minutes, `make bench` took {duration(total)}; "
+        "`python -m benchmarks compare OLD NEW` says what got slower or less exact between two folders of results. "
+        "Times are CPU seconds of one thread, which a busy machine does not lengthen, unless it says otherwise.",
+        *sorted(machines),
     ]
-    if (report := load("recovery")) is not None:
-        seeds = report["rows"][0]["seeds"]
-        parts += [
-            "## Exact recovery",
-            f"`python -m benchmarks.recovery --first {seeds[0]}`, one thread. *Exact*: every parameter within 1e-8 "
-            "after matching. n/p: samples per parameter, p = m(d+1). Called exact but wrong by more than 1e-6: "
-            f"{sum(row['confident_and_wrong'] for row in report['rows'])} of "
-            f"{sum(row['runs'] for row in report['rows'])} runs.",
-            table(HEADER, recovery_rows(report)),
-        ]
-        parts += [
-            f"{row['case']}: run alone on all cores, {row['peak_megabytes']:.0f} MB peak memory of the process for "
-            f"{row['data_megabytes']:.0f} MB of data."
-            for row in report["rows"]
-            if "peak_megabytes" in row and row["case"].startswith("(100,100)")
-        ]
-    if (report := load("width_unknown")) is not None:
-        rows = [[*r, f"{row['right_width']:.0%}"] for r, row in zip(recovery_rows(report), report["rows"])]
-        parts += ["## Width unknown", "The same with `width=None`.", table([*HEADER, "right width"], rows)]
-    if (report := load("against_descent")) is not None:
-        rows = [
-            [str(r["seed"]), r["method"], f"{r['seconds']:.2f} s", f"{r['relative_loss']:.0e}", f"{r['error']:.0e}"]
-            for r in report["rows"]
-        ]
-        parts += [
-            "## Against descent",
-            f"(d, m) = ({report['dim']}, {report['width']}), n/p = {report['ratio']}, one thread each, "
-            "`python -m benchmarks.against_descent`.",
-            table(["seed", "method", "time", "relative loss", "parameter error"], rows),
-        ]
-    if (report := load("scaling")) is not None:
-        rows = [
-            [f"{r['n']:,}", f"{r['seconds']:.2f} s", f"{r['extra_bytes'] / r['data_bytes']:.1f} ×"]
-            for r in report["rows"]
-        ]
-        parts += [
-            "## Time and memory against n",
-            f"(d, m) = ({report['dim']}, {report['width']}): time grows like n^{report['exponent']:.2f}. Memory is "
-            "what the run adds to the data.",
-            table(["n", "time", "extra memory"], rows),
-        ]
-    if (report := load("hot_loop")) is not None:
-        rows = [
-            [f"({r['d']}, {r['m']}, {r['n']:,})", str(r["gemms"]), f"{r['gemm_share']:.0%}"] for r in report["rows"]
-        ]
-        parts += [
-            "## The hot loop",
-            "Speed of one conjugate gradient product relative to the large GEMMs it contains alone, one thread, "
-            "`python -m benchmarks.hot_loop`.",
-            table(["(d, m, n)", "GEMMs", "speed"], rows),
-        ]
+    parts += [MEASURES[name].section(reports[name]) for name in ORDER if name in reports]
     return "\n\n".join(parts) + "\n"
 
 
-PASSES = {
-    "read": "reading alone",
-    "whitening": "whitening",
-    "subspace": "moments of order 4, regressed, in the 5-dimensional span (126 features)",
-    "plain": "moments of order 4, plain, in all 20 dimensions (231 features)",
-    "recover": "`recover`, exact data, width known",
-    "width unknown": "`recover`, exact data, width unknown",
-    "recover noisy": "`recover`, noisy data, width known",
-}
+def _machine(report: Row) -> str:
+    m = report["machine"]
+    libraries = ", ".join(f"{k} {m[k]}" for k in ("numpy", "scipy", "scikit-learn", "torch") if m.get(k))
+    place = f"{m['cpu']}, {m['cores']} cores, {m['memory_gb']:g} GB"
+    return f"Machine: {place}; Python {m['python']}, {libraries}, {m['blas']}."
 
 
-def out_of_core() -> str:
-    report = load("out_of_core")
-    if report is None:
-        return ""
-    passes = {name: results for name, results in report["passes"].items() if results}
-    rows = [
-        [
-            PASSES[name],
-            duration(results[-1]["seconds"]),
-            f"{results[-1]['fraction_of_gemm']:.0%}" if "fraction_of_gemm" in results[-1] else "",
-            f"{results[-1]['peak_MB']:.0f} MB",
-        ]
-        for name, results in passes.items()
-    ]
-    largest = f"{passes['read'][-1]['n']:,} rows"
-    growing = list(report.get("exponents", {}))
-    sizes = [int(r["n"]) for r in passes[growing[0]]]
-    growth = [
-        [f"{n:,}", *(f"{duration(passes[k][i]['seconds'])}, {passes[k][i]['peak_MB']:.0f} MB" for k in growing)]
-        for i, n in enumerate(sizes)
-    ]
-    growth.append(["grows like", *(f"n^{report['exponents'][k]:.2f}" for k in growing)])
-    return "\n\n".join(
-        [
-            table([f"over {largest}", "time", "of same-flop GEMM", "peak memory"], rows),
-            table(["rows", *(PASSES[k].split(" (")[0] for k in growing)], growth),
-        ]
-    )
+def readme(reports: dict[str, Row]) -> str:
+    """Rates beside the best alternative, the frontier, and some of the catalogue."""
+    parts = []
+    if "rates" in reports:
+        rows = []
+        for problem, methods in rates.gather(reports["rates"]).items():
+            others = {name: rates.count(methods[name]) for name in ALTERNATIVES if name in methods}
+            best = max(others, key=lambda name: others[name].rate, default=None)
+            descent = [others[name] for name in others if not name.startswith("scipy")]
+            row = [problem, _short(rates.count(methods[OURS])), duration(rates.median(methods[OURS], "seconds"))]
+            row.append("" if best is None else f"{_short(others[best])} ({best})")
+            rows.append([*row, _short(max(descent, key=lambda c: c.rate)) if descent else ""])
+        header = ["planted network (d, m)", "relumine exact", "median time", "best alternative, 5 × the time"]
+        parts.append(table([*header, "best of Adam and L-BFGS, 5 × the time"], rows))
+    if "frontier" in reports:
+        found = frontier.curves(reports["frontier"])
+        words = []
+        for size, methods in found.items():
+            ours = frontier.smallest(methods.get(OURS, {}))
+            theirs = {name: frontier.smallest(methods[name]) for name in methods if name != OURS}
+            able = {name: ratio for name, ratio in theirs.items() if ratio is not None}
+            name = min(able, key=lambda n: able[n], default=None)
+            other = "no alternative does" if name is None else f"{name} {able[name]}"
+            words.append(f"{size}: {ours if ours is not None else 'never'} ({other})")
+        parts.append(f"Samples per parameter for 95 % exact recovery: {'; '.join(words)}.")
+    if "catalogue" in reports:
+        lines = [line for name, line in catalogue.lines(reports["catalogue"]).items() if name.startswith(SHOWN)]
+        parts.append(table(catalogue.HEADER, lines))
+    return "\n\n".join(parts)
+
+
+def _short(count: Count) -> str:
+    return f"{count.hits}/{count.runs}"
 
 
 def put(path: Path, mark: str, content: str) -> None:
@@ -169,7 +85,20 @@ def put(path: Path, mark: str, content: str) -> None:
     path.write_text(re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{content}\n{end}", text, flags=re.S))
 
 
-if __name__ == "__main__":
-    (ROOT / "docs" / "benchmarks.md").write_text(page())
-    put(ROOT / "README.md", "recovery table", readme())
-    put(ROOT / "docs" / "scale.md", "out of core", out_of_core())
+def write(results: Path = RESULTS, root: Path = ROOT) -> list[str]:
+    """Write pages and figures; returns the measures found."""
+    reports = {name: report for name in MEASURES if (report := load(results / f"{name}.json")) is not None}
+    reports = {name: report for name, report in reports.items() if "settings" in report and report["rows"]}
+    (root / "docs").mkdir(parents=True, exist_ok=True)
+    (root / "docs" / "benchmarks.md").write_text(page(reports))
+    for name, report in reports.items():
+        figures = getattr(MEASURES[name], "figures", None)
+        if figures is not None:
+            figures(report, root / "docs" / "figures")
+    if (root / "README.md").exists() and reports:
+        put(root / "README.md", "recovery table", readme(reports))
+    if (root / "docs" / "scale.md").exists():
+        from benchmarks import out_of_core
+
+        put(root / "docs" / "scale.md", "out of core", out_of_core.tables(load(results / "out_of_core.json")))
+    return list(reports)

@@ -1,0 +1,54 @@
+"""Measures, in the order of a full run. Each file has
+
+- ``NAME``, ``FULL`` and ``QUICK``: settings (sizes, seeds); ``MINUTES``: what they take, full and quick;
+- ``cells(settings, rows)``: pairs (key, work); ``work()`` gives the row to store, rows already stored are at hand;
+- ``section(report)``: its part of docs/benchmarks.md;  ``figures(report, folder)``, if it has any;
+- ``comparable(report)``: what :mod:`benchmarks.compare` looks at, a :class:`~benchmarks.counting.Count` or a
+  :class:`~benchmarks.compare.Speed` by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from benchmarks.results import Row
+
+__all__ = ["MEASURES", "Measure"]
+
+_NAMES = (
+    "hot",
+    "rates",
+    "frontier",
+    "trace",
+    "ablation",
+    "decomposition",
+    "scaling",
+    "catalogue",
+    "width_unknown",
+    "extraction",
+)
+
+
+class Measure(Protocol):
+    """A module of this folder."""
+
+    NAME: str
+    FULL: Row
+    QUICK: Row
+    MINUTES: tuple[float, float]
+
+    def cells(self, settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
+        """What to measure."""
+
+    def section(self, report: Row) -> str:
+        """Markdown."""
+
+    def comparable(self, report: Row) -> dict[str, Any]:
+        """Counts and speeds."""
+
+
+MEASURES: dict[str, Measure] = {
+    measure.NAME: measure for measure in (cast(Measure, import_module(f"{__name__}.{name}")) for name in _NAMES)
+}

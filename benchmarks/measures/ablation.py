@@ -1,0 +1,115 @@
+"""What each part of relumine's search contributes: the same loop with parts left out, for the same time.
+
+The search is Levenberg–Marquardt with the linear parameters projected out, from a start of random or spectral
+directions, with 1.5 times the units or just as many, in the sign-free form |z|/2 (plus affine part) or the ordinary
+form max(z, 0). A variant starts again until a fit is exact or its time (five times relumine's) is over.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import count, product
+from math import ceil, inf
+from typing import Any
+
+import numpy as np
+
+from benchmarks.clock import budget, now
+from benchmarks.counting import Count
+from benchmarks.measures.fair import LEAST, TIMES, attempt
+from benchmarks.methods import OURS
+from benchmarks.problems.base import Planted, random_network
+from benchmarks.results import Row
+from benchmarks.text import duration, seeds_of, table
+from relumine.activations import RELU
+from relumine.data.sources import as_samples
+from relumine.fit.levenberg import minimise
+from relumine.fit.prune import SEARCH, polish, prune
+from relumine.fit.sign_free import shape_of
+from relumine.fit.starts import random_directions, second_moment_span, span_directions
+from relumine.methods.task import make_task
+
+NAME = "ablation"
+FULL: Row = {"sizes": [[20, 10, 6, 20], [10, 20, 6, 20], [40, 20, 6, 5]], "first": 44000}
+QUICK: Row = {"sizes": [[20, 10, 6, 3]], "first": 44000}
+MINUTES = (12.0, 0.5)
+TOGGLES = list(product((True, False), (1.5, 1.0), (True, False)))  # sign-free, units over width, spectral start
+
+
+def search(planted: Planted, seconds: float, seed: int, sign_free: bool, factor: float, spectral: bool) -> Row:
+    """Starts until one is exact: how many, how long, and whether."""
+    truth, X, y = planted
+    rng, began, row = np.random.default_rng(seed), now(), {"exact": False, "starts": 0}
+    task = make_task(as_samples(X, y), RELU, rng)
+    rows, shape = (task.rows if sign_free else task.plain), shape_of(RELU, sign_free=sign_free)
+    with budget(seconds):
+        for start in count(1):
+            row["starts"] = start
+            k = ceil(factor * truth.m)
+            span = second_moment_span(task.rows, truth.m) if spectral else None
+            U = random_directions(rng, k, rows.columns) if span is None else span_directions(rng, k, span)
+            fit = prune(rows, shape, minimise(rows, shape, U, SEARCH), truth.m)
+            fit = polish(rows, shape, fit)
+            if task.is_exact(fit.at.squares):
+                row["exact"] = True
+                break
+    return row | {"seconds": now() - began}
+
+
+def label(sign_free: bool, factor: float, spectral: bool) -> str:
+    form = "sign-free" if sign_free else "ordinary"
+    return f"{form}, {factor:g} × units, {'spectral' if spectral else 'random'} start"
+
+
+def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
+    for d, m, ratio, seeds in settings["sizes"]:
+        problem = random_network(d, m, ratio)
+        for seed in range(settings["first"], settings["first"] + seeds):
+
+            def work(problem: Any = problem, seed: int = seed, d: int = d, m: int = m) -> Row:
+                planted = problem.make(seed)
+                ours = attempt(OURS, planted, inf, seed)["seconds"]
+                chosen = [t for t in TOGGLES if m < d or not t[2]]  # the second moment shows a span for m < d only
+                allowance = max(LEAST, TIMES * ours)
+                found = {label(*toggle): search(planted, allowance, seed, *toggle) for toggle in chosen}
+                return {"problem": problem.name, "seed": seed, "relumine_seconds": ours, "variants": found}
+
+            yield f"{problem.name} seed {seed}", work
+
+
+def gather(report: Row) -> dict[str, dict[str, list[Row]]]:
+    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in report["rows"]:
+        for name, result in row["variants"].items():
+            found[row["problem"]][name].append(result)
+    return found
+
+
+def section(report: Row) -> str:
+    parts = [
+        "## What each part contributes",
+        "Our own search with parts left out: the sign-free form |z|/2 or the ordinary one, 1.5 times the units or just "
+        "as many, directions from the second moment or at random. Variables are projected out in all of them. Each "
+        f"starts again until a fit is exact or {TIMES:g} times relumine's time (at least {LEAST:g} s) is over. "
+        f"{seeds_of(report)}",
+    ]
+    for problem, variants in gather(report).items():
+        rows = []
+        for name, results in variants.items():
+            hits = Count(sum(r["exact"] for r in results), len(results))
+            starts = sum(r["starts"] for r in results) / max(hits.hits, 1)
+            cost = sum(r["seconds"] for r in results) / max(hits.hits, 1)
+            none = hits.hits == 0
+            rows.append([name, str(hits), "—" if none else f"{starts:.1f}", "—" if none else duration(cost)])
+        parts += [f"**{problem}**", table(["variant", "exact in time", "starts per success", "time per success"], rows)]
+    return "\n\n".join(parts)
+
+
+def comparable(report: Row) -> dict[str, Any]:
+    return {
+        f"{problem}, {name}": Count(sum(r["exact"] for r in results), len(results))
+        for problem, variants in gather(report).items()
+        for name, results in variants.items()
+        if name.startswith("sign-free, 1.5")
+    }

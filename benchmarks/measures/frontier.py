@@ -1,0 +1,133 @@
+"""The fewest samples per parameter with 95 % exact recovery, by size and method.
+
+A cell of an alternative ends at its second miss beyond the first five seeds (95 % of twenty is then out of reach), and
+a method without a hit at the most samples is not tried with fewer: "never".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import draw
+from benchmarks.counting import Count
+from benchmarks.measures.fair import LEAST, TIMES, attempt, exact
+from benchmarks.methods import ALTERNATIVES, METHODS, OURS
+from benchmarks.problems.base import random_network
+from benchmarks.results import Row
+from benchmarks.text import seeds_of, table
+
+NAME = "frontier"
+FULL: Row = {
+    "sizes": [[10, 5], [10, 10], [10, 20]],
+    "ratios": [12, 8, 6, 5, 4, 3, 2],
+    "seeds": 20,
+    "first": 42000,
+    "cap": 10.0,
+}
+QUICK: Row = {"sizes": [[10, 5]], "ratios": [6, 4, 3], "seeds": 5, "first": 42000, "cap": 2.0}
+MINUTES = (15.0, 1.0)
+TRIAL, BAR = 5, 0.95
+
+
+def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
+    seeds = range(settings["first"], settings["first"] + settings["seeds"])
+    most = max(settings["ratios"])
+    for d, m in settings["sizes"]:
+        for ratio in sorted(settings["ratios"], reverse=True):
+            problem = random_network(d, m, ratio)
+            for name in (OURS, *ALTERNATIVES):
+                top = rows.get(f"({d},{m}) n/p={most} {name}")
+                hopeless = top is not None and ratio < most and not top["exact"]
+                if METHODS[name].skip(problem) is not None or hopeless:
+                    continue
+
+                def work(name: str = name, problem: Any = problem, ratio: int = ratio, size: Any = (d, m)) -> Row:
+                    ours = rows.get(f"{problem.name} {OURS}", {"seconds": []})["seconds"]
+                    hits, spent = [], []
+                    for k, seed in enumerate(seeds):
+                        allowance = min(max(LEAST, TIMES * ours[k]), settings["cap"]) if name != OURS else float("inf")
+                        result = attempt(name, problem.make(seed), allowance, seed)
+                        hits.append(exact(result))
+                        spent.append(result["seconds"])
+                        misses = len(hits) - sum(hits)
+                        if name != OURS and len(hits) >= TRIAL and misses > (1.0 - BAR) * len(seeds):
+                            break
+                    return {"size": size, "ratio": ratio, "method": name, "exact": sum(hits), "runs": len(hits)} | {
+                        "seconds": spent
+                    }
+
+                yield f"{problem.name} {name}", work
+
+
+def curves(report: Row) -> dict[str, dict[str, dict[int, Count]]]:
+    """Counts by size, method and samples per parameter."""
+    found: dict[str, dict[str, dict[int, Count]]] = {}
+    for row in report["rows"]:
+        size = "({},{})".format(*row["size"])
+        found.setdefault(size, {}).setdefault(row["method"], {})[row["ratio"]] = Count(row["exact"], row["runs"])
+    return found
+
+
+def smallest(counts: dict[int, Count]) -> int | None:
+    """The smallest n/p from which on every cell has its 95 %."""
+    best = None
+    for ratio in sorted(counts, reverse=True):
+        if counts[ratio].rate < BAR:
+            break
+        best = ratio
+    return best
+
+
+def section(report: Row) -> str:
+    most = max(report["settings"]["ratios"])
+    found, rows = curves(report), []
+    names = [name for name in METHODS if any(name in methods for methods in found.values())]
+    for name in names:
+        row = [name]
+        for methods in found.values():
+            counts = methods.get(name, {})
+            ratio = smallest(counts)
+            if ratio is not None:
+                row.append(f"**{ratio}** ({counts[ratio].hits}/{counts[ratio].runs})")
+            elif counts:
+                best = max(counts, key=lambda r: (counts[r].rate, -r))
+                row.append(f"never up to {most} (best {counts[best].hits}/{counts[best].runs} at {best})")
+            else:
+                row.append("")
+        rows.append(row)
+    ours = [
+        [f"{size} relumine", *(str(methods[OURS][r]) if r in methods[OURS] else "" for r in sorted(methods[OURS]))]
+        for size, methods in found.items()
+    ]
+    ratios = sorted(report["settings"]["ratios"])
+    return "\n\n".join(
+        [
+            "## Samples per parameter needed for 95 % exact recovery",
+            f"The smallest n/p of {', '.join(map(str, ratios))} from which on at least 95 % of the seeds are exact; "
+            f"the others with {TIMES:g} times relumine's time (at least {LEAST:g} s, at most "
+            f"{report['settings']['cap']:g} s). A cell of theirs ends when 95 % is out of reach. {seeds_of(report)}",
+            "![Rate against samples per parameter](figures/bench-frontier.svg)",
+            table(["method", *found], rows),
+            table(["relumine, n/p =", *map(str, ratios)], ours),
+        ]
+    )
+
+
+def figures(report: Row, folder: Path) -> None:
+    panels = {
+        f"(d, m) = {size}": {
+            name: (sorted(counts), [counts[r] for r in sorted(counts)]) for name, counts in methods.items()
+        }
+        for size, methods in curves(report).items()
+    }
+    draw.rates_against(panels, folder / "bench-frontier.svg", "samples per parameter")
+
+
+def comparable(report: Row) -> dict[str, Any]:
+    return {
+        f"exact, {size} n/p={ratio}": count
+        for size, methods in curves(report).items()
+        for ratio, count in methods.get(OURS, {}).items()
+    }

@@ -1,0 +1,77 @@
+"""Loss against time: every method is run with budgets that double, from the beginning each time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import draw
+from benchmarks.measures.fair import attempt
+from benchmarks.methods import ALTERNATIVES, METHODS, OURS
+from benchmarks.problems.base import random_network
+from benchmarks.results import Row
+from benchmarks.text import seeds_of, table
+
+NAME = "trace"
+FULL: Row = {"sizes": [[10, 20, 6], [30, 30, 6]], "budgets": [[0.25, 6], [1.0, 5]], "seeds": 3, "first": 43000}
+QUICK: Row = {"sizes": [[10, 10, 6]], "budgets": [[0.125, 4]], "seeds": 1, "first": 43000}
+MINUTES = (15.0, 0.3)
+
+
+def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
+    for (d, m, ratio), (least, doublings) in zip(settings["sizes"], settings["budgets"]):
+        problem, budgets = random_network(d, m, ratio), [least * 2.0**k for k in range(doublings)]
+        for seed in range(settings["first"], settings["first"] + settings["seeds"]):
+            for name in (OURS, *ALTERNATIVES):
+                if METHODS[name].skip(problem) is not None:
+                    continue
+
+                def work(name: str = name, problem: Any = problem, seed: int = seed, budgets: Any = budgets) -> Row:
+                    planted, losses = problem.make(seed), []
+                    for budget in budgets:
+                        # what is found to rounding error stays found
+                        done = bool(losses) and losses[-1] < 1e-24
+                        losses.append(losses[-1] if done else attempt(name, planted, budget, seed)["loss"])
+                    return {"problem": problem.name, "method": name, "seconds": budgets, "losses": losses}
+
+                yield f"{problem.name} seed {seed} {name}", work
+
+
+def curves(report: Row) -> dict[str, dict[str, tuple[list[float], list[float]]]]:
+    """Median loss at each budget, by problem and method."""
+    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in report["rows"]:
+        found[row["problem"]][row["method"]].append(row)
+    return {
+        problem: {
+            name: (rows[0]["seconds"], [float(v) for v in np.median([r["losses"] for r in rows], axis=0)])
+            for name, rows in methods.items()
+        }
+        for problem, methods in found.items()
+    }
+
+
+def section(report: Row) -> str:
+    parts = [
+        "## Loss against time",
+        f"Median relative loss of {report['settings']['seeds']} seeds after so many CPU seconds; every budget is a run "
+        f"of its own, and relumine's counts on the wall clock. {seeds_of(report)}",
+        "![Loss against time](figures/bench-trace.svg)",
+    ]
+    for problem, methods in curves(report).items():
+        budgets = next(iter(methods.values()))[0]
+        rows = [[name, *(f"{v:.0e}" for v in losses)] for name, (_, losses) in methods.items()]
+        parts += [f"**{problem}**", table(["after", *(f"{b:g} s" for b in budgets)], rows)]
+    return "\n\n".join(parts)
+
+
+def figures(report: Row, folder: Path) -> None:
+    draw.lines(curves(report), folder / "bench-trace.svg", "CPU seconds", "relative loss")
+
+
+def comparable(report: Row) -> dict[str, Any]:
+    return {}

@@ -1,0 +1,16 @@
+"""relumine: least squares in the sign-free form, over-parameterised, with as many starts as it needs."""
+
+import numpy as np
+
+import relumine as rl
+from benchmarks.problems.base import Problem
+
+NAME = "relumine"
+
+
+def skip(problem: Problem) -> str | None:
+    return None
+
+
+def run(X: np.ndarray, y: np.ndarray, width: int, seconds: float, rng: int = 0) -> rl.Network:
+    return rl.recover(X, y, width=width, rng=rng, seconds=seconds, on_failure="return").network

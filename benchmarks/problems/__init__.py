@@ -1,0 +1,22 @@
+"""Problems with known answers. Each file here holds a ``PROBLEMS`` tuple; a new file is found by itself."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from benchmarks.problems.base import Planted, Problem
+
+__all__ = ["CATALOGUE", "Planted", "Problem"]
+
+_ORDER = ("generic", "few_samples", "wide_biases", "orthonormal")  # then the others by name
+
+
+def _modules() -> list[str]:
+    names = [info.name for info in iter_modules(__path__) if info.name != "base"]
+    return sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
+
+
+CATALOGUE: dict[str, Problem] = {
+    problem.name: problem for name in _modules() for problem in import_module(f"{__name__}.{name}").PROBLEMS
+}
