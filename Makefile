@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-all lint bench docs clean
+.PHONY: setup demo test test-all lint bench bench-quick docs clean
 
 setup: $(STAMP)
 
@@ -31,15 +31,20 @@ test: lint
 test-all: lint
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "slow or not slow"
 
+# About two hours, then up to two more for the black boxes, on all cores. A run that was stopped goes on where it was;
+# `rm -r build/results` begins anew.
 bench: setup
-	$(BIN)/python -m pytest benchmarks --benchmark-only -m "slow or not slow"
-	$(BIN)/python -m benchmarks.hot_loop docs/results/hot_loop.json
-	$(BIN)/python -m benchmarks.recovery --first 20000 --out docs/results/recovery.json
-	$(BIN)/python -m benchmarks.recovery --first 30000 --width-unknown --only "n/p=5" --out docs/results/width_unknown.json
-	$(BIN)/python -m benchmarks.scaling --out docs/results/scaling.json
-	$(BIN)/python -m benchmarks.against_descent --out docs/results/against_descent.json
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --without extraction --out build/results
+	$(BIN)/python -m benchmarks run --only extraction --out build/results
 	$(BIN)/python -m benchmarks.regressor
-	$(BIN)/python -m benchmarks.tables
+	cp build/results/*.json docs/results/
+	$(BIN)/python -m benchmarks tables
+
+# Under five minutes: small sizes, few seeds, a page of its own, and what differs from the stored results
+bench-quick: setup
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --quick --again --out build/bench
+	$(BIN)/python -m benchmarks tables --results build/bench --root build/bench
+	@$(BIN)/python -m benchmarks compare docs/results build/bench || true
 
 docs: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

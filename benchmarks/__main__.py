@@ -20,7 +20,7 @@ from benchmarks.tune import tune
 def settings_of(name: str, args: argparse.Namespace) -> Row:
     """The settings of a measure, with the seeds asked for."""
     chosen = dict(MEASURES[name].QUICK if args.quick else MEASURES[name].FULL)
-    given = {"seeds": args.seeds, "first": args.first}
+    given = {"seeds": args.seeds, "first": args.first, "limit": args.limit}
     return chosen | {key: value for key, value in given.items() if value is not None and key in chosen}
 
 
@@ -72,6 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     running.add_argument("--without", nargs="+", choices=list(MEASURES), default=[], help="all but these")
     running.add_argument("--seeds", type=int, help="number of seeds, where a measure has one number")
     running.add_argument("--first", type=int, help="first seed")
+    running.add_argument("--limit", type=float, help="most wall seconds of one extraction")
     running.add_argument("--again", action="store_true", help="repeat what is there")
     running.add_argument("--out", type=Path, default=RESULTS, help="folder of the results (docs/results)")
     writing = commands.add_parser("tables", help="write docs/benchmarks.md, the figures and the README's table")

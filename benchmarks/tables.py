@@ -14,8 +14,8 @@ from benchmarks.methods import ALTERNATIVES, OURS
 from benchmarks.results import RESULTS, ROOT, Row, load
 from benchmarks.text import duration, table
 
-ORDER = ("rates", "frontier", "trace", "ablation", "extraction", "hot", "scaling", "decomposition")
-ORDER += ("catalogue", "width_unknown")
+ORDER = ("rates", "frontier", "trace", "ablation", "extraction", "hot", "scaling", "memory", "decomposition")
+ORDER += ("decoding", "catalogue", "width_unknown")
 SHOWN = ("(10,20)x5", "(50,50) n/p=6", "(10,10) n/p=3", "orthonormal 20", "mnist_2vs3", "(100,100)")
 
 
@@ -53,7 +53,8 @@ def readme(reports: dict[str, Row]) -> str:
             best = max(others, key=lambda name: others[name].rate, default=None)
             descent = [others[name] for name in others if not name.startswith("scipy")]
             row = [problem, _short(rates.count(methods[OURS])), duration(rates.median(methods[OURS], "seconds"))]
-            row.append("" if best is None else f"{_short(others[best])} ({best})")
+            who = best if best is not None and others[best].hits else "all of them"
+            row.append("" if best is None else f"{_short(others[best])} ({who})")
             rows.append([*row, _short(max(descent, key=lambda c: c.rate)) if descent else ""])
         header = ["planted network (d, m)", "relumine exact", "median time", "best alternative, 5 × the time"]
         parts.append(table([*header, "best of Adam and L-BFGS, 5 × the time"], rows))

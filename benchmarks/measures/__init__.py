@@ -25,6 +25,8 @@ _NAMES = (
     "ablation",
     "decomposition",
     "scaling",
+    "memory",
+    "decoding",
     "catalogue",
     "width_unknown",
     "extraction",

@@ -31,9 +31,9 @@ from relumine.fit.starts import random_directions, second_moment_span, span_dire
 from relumine.methods.task import make_task
 
 NAME = "ablation"
-FULL: Row = {"sizes": [[20, 10, 6, 20], [10, 20, 6, 20], [40, 20, 6, 5]], "first": 44000}
+FULL: Row = {"sizes": [[20, 10, 6, 10], [10, 20, 6, 10], [40, 20, 6, 5]], "first": 44000}
 QUICK: Row = {"sizes": [[20, 10, 6, 3]], "first": 44000}
-MINUTES = (12.0, 0.5)
+MINUTES = (6.0, 0.2)
 TOGGLES = list(product((True, False), (1.5, 1.0), (True, False)))  # sign-free, units over width, spectral start
 
 

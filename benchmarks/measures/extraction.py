@@ -1,65 +1,72 @@
 """Queries that `extract` needs, beside the published figures of attacks that choose their queries.
 
 Random networks: every weight, bias and output weight N(0, 1). Rows are standard Gaussian, at most 2^17.5 of them for
-784-32-1. Each shape runs in a process of its own, for its peak memory, with at most ``seconds`` of wall time.
+784-32-1 and six per parameter for 784-128-1. Each shape runs in a process of its own, for its peak memory, with at most
+``limit`` seconds of wall time; give it all cores (OPENBLAS_NUM_THREADS).
 """
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from math import log2
 from typing import Any
 
+import numpy as np
+
+import relumine as rl
+from benchmarks.child import peak_bytes, run_alone
+from benchmarks.clock import now
 from benchmarks.counting import Count
-from benchmarks.results import ROOT, Row
+from benchmarks.results import Row
 from benchmarks.text import duration, table
 
 NAME = "extraction"
 # [d, m, most queries]
 FULL: Row = {
-    "shapes": [[20, 10, 20_000], [64, 16, 100_000], [784, 32, int(2**17.5)]],
-    "seconds": 3600.0,
+    "shapes": [[20, 10, 20_000], [64, 16, 100_000], [784, 32, int(2**17.5)], [784, 128, 602_880]],
+    "limit": 3600.0,
     "first": 46000,
 }
-QUICK: Row = {"shapes": [[10, 5, 5_000], [20, 10, 20_000]], "seconds": 60.0, "first": 46000}
-MINUTES = (60.0, 0.2)
+QUICK: Row = {"shapes": [[10, 5, 5_000], [20, 10, 20_000]], "limit": 60.0, "first": 46000}
+MINUTES = (90.0, 0.1)
 # log2 of the queries of Carlini, Jagielski, Mironov 2020 (Table 1), whose attack chooses every query
 PUBLISHED = {(784, 32): 19.2, (784, 128): 21.5}
 
-CHILD = """
-import json, resource, sys, time
-import numpy as np
-import relumine as rl
-d, m, budget, seed, seconds = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
-rng = np.random.default_rng(seed)
-truth = rl.Network(rng.normal(size=(m, d)), rng.normal(size=m), rng.normal(size=m))
-wall, cpu = time.perf_counter(), time.process_time()
-def say(p):
-    line = f"{time.perf_counter() - wall:8.0f} s  {p.stage}  step {p.iteration}  relative loss {p.loss:.2e}"
-    print(line, file=sys.stderr)
-asked = {"dim": d, "width": m, "budget": budget, "seconds": seconds, "rng": seed + 1}
-found = rl.extract(truth, **asked, on_failure="return", progress=say)
-error = rl.metrics.parameter_error(truth, found.network)
-print(json.dumps({"queries": found.queries, "status": found.status.value, "error": error if error < 1e300 else None,
-                  "residual": found.certificate.residual, "wall_seconds": time.perf_counter() - wall,
-                  "cpu_seconds": time.process_time() - cpu, "starts": found.details.get("starts", 0),
-                  "peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}))
-"""
+
+def extraction(d: int, m: int, budget: int, seed: int, limit: float) -> Row:
+    """One network with N(0, 1) parameters, looked into."""
+    rng = np.random.default_rng(seed)
+    truth = rl.Network(rng.normal(size=(m, d)), rng.normal(size=m), rng.normal(size=m))
+    wall, cpu = time.perf_counter(), now()
+
+    def say(p: rl.results.Progress) -> None:
+        line = f"{time.perf_counter() - wall:8.0f} s  {p.stage}  step {p.iteration}  relative loss {p.loss:.2e}"
+        print(line, file=sys.stderr, flush=True)
+
+    asked = {"dim": d, "width": m, "budget": budget, "seconds": limit, "rng": seed + 1}
+    found = rl.extract(truth, **asked, on_failure="return", progress=say)
+    error = rl.metrics.parameter_error(truth, found.network)
+    return {
+        "queries": found.queries,
+        "status": found.status.value,
+        "error": error if np.isfinite(error) else None,
+        "residual": float(found.certificate.residual),
+        "wall_seconds": time.perf_counter() - wall,
+        "cpu_seconds": now() - cpu,
+        "starts": found.details.get("starts", 0),
+        "peak_bytes": peak_bytes(),
+    }
 
 
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
+    threads = os.environ.get("OPENBLAS_NUM_THREADS", "all")
     for d, m, budget in settings["shapes"]:
 
         def work(d: int = d, m: int = m, budget: int = budget) -> Row:
-            numbers = (d, m, budget, settings["first"], settings["seconds"])
-            command = [sys.executable, "-c", CHILD, *map(str, numbers)]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-            threads = os.environ.get("OPENBLAS_NUM_THREADS", "all")
-            found: Row = json.loads(done.stdout)
+            found = run_alone(f"{__name__}:extraction", d, m, budget, settings["first"], settings["limit"])
             return {"d": d, "m": m, "parameters": m * (d + 1), "budget": budget, "threads": threads} | found
 
         yield f"{d}-{m}-1", work
@@ -93,7 +100,7 @@ def section(report: Row) -> str:
             "`extract` on random networks, every weight and bias N(0, 1), the width given; queries are random Gaussian "
             "rows, none chosen. *Published*: queries of the attack of Carlini, Jagielski and Mironov (2020), which "
             "chooses each query by the answers before and needs far less arithmetic; its networks are random, too. "
-            f"Wall time, BLAS threads: {', '.join(threads)}; at most {duration(report['settings']['seconds'])} each. "
+            f"Wall time, BLAS threads: {', '.join(threads)}; at most {duration(report['settings']['limit'])} each. "
             f"`python -m benchmarks run --only extraction`.{word}",
             table(header, rows),
         ]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+import relumine as rl
+from benchmarks.child import peak_bytes, run_alone
+from benchmarks.clock import timed
 from benchmarks.compare import Speed
-from benchmarks.results import ROOT, Row
+from benchmarks.results import Row
 from benchmarks.text import duration, seeds_of, table
 
 NAME = "scaling"
@@ -31,31 +31,22 @@ QUICK: Row = {
 }
 MINUTES = (6.0, 0.5)
 
-CHILD = """
-import json, resource, sys, time
-import relumine as rl
-d, m, n, seed = map(int, sys.argv[1:])
-few = rl.planted.network(4, 2, rng=1)
-rl.recover(*rl.planted.sample(few, 200, rng=5), width=2, rng=3)   # everything loaded and warm
-truth = rl.planted.network(d, m, rng=seed)
-X, y = rl.planted.sample(truth, n, rng=seed + 1)
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-before, began = peak(), time.process_time()
-found = rl.recover(X, y, width=m, rng=seed + 2, on_failure="return")
-seconds = time.process_time() - began
-error = rl.metrics.parameter_error(truth, found.network)
-print(json.dumps({"seconds": seconds, "starts": found.details.get("starts", 0), "data_bytes": X.nbytes + y.nbytes,
-                  "extra_bytes": peak() - before, "error": error if error < 1e300 else None}))
-"""
 
-
-def child(d: int, m: int, n: int, seed: int) -> Row:
-    """One recovery in a fresh process, for its peak memory."""
-    command = [sys.executable, "-c", CHILD, *map(str, (d, m, n, seed))]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
-    row: Row = json.loads(done.stdout)
-    return row
+def recovery(d: int, m: int, n: int, seed: int) -> Row:
+    """One recovery; what it adds to the memory in use before it."""
+    rl.recover(*rl.planted.sample(rl.planted.network(4, 2, rng=1), 200, rng=5), width=2, rng=3)  # loaded and warm
+    truth = rl.planted.network(d, m, rng=seed)
+    X, y = rl.planted.sample(truth, n, rng=seed + 1)
+    before = peak_bytes(reset=True)
+    found, seconds = timed(lambda: rl.recover(X, y, width=m, rng=seed + 2, on_failure="return"))
+    error = rl.metrics.parameter_error(truth, found.network)
+    return {
+        "seconds": seconds,
+        "starts": found.details.get("starts", 0),
+        "data_bytes": X.nbytes + y.nbytes,
+        "extra_bytes": peak_bytes() - before,
+        "error": error if np.isfinite(error) else None,
+    }
 
 
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
@@ -64,7 +55,7 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
             for seed in range(settings["first"], settings["first"] + settings["seeds"]):
 
                 def work(axis: str = axis, size: Any = (d, m, n), seed: int = seed) -> Row:
-                    return {"axis": axis, **dict(zip("dmn", size)), **child(*size, seed)}
+                    return {"axis": axis, **dict(zip("dmn", size)), **run_alone(f"{__name__}:recovery", *size, seed)}
 
                 yield f"{axis}: d={d} m={m} n={n} seed {seed}", work
 
