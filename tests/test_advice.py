@@ -14,7 +14,7 @@ from relumine.cli.advise import advise as command
 from relumine.results import InvalidInput
 from relumine.theory import advice as module
 from relumine.theory.advice import advise
-from relumine.theory.regimes import hardness_reason
+from relumine.theory.regimes import regime
 
 CUBIC = "polynomial(0,1,0,1)"
 SPEED = 26e9  # of a matrix product on the machine of docs/benchmarks.md, operations a second
@@ -67,7 +67,7 @@ def test_cubic_units_between_the_powers_are_hard(d: int, r: int) -> None:
     assert not advice.worth_trying
     for word in ("d^1.5", "d²", "Theorem 1", "mean of y", "Believed to be impossible"):
         assert word in str(advice)
-    assert hardness_reason(d, r, CUBIC) == advice.hardness
+    assert regime(d, r, CUBIC).reason == advice.hardness
     assert advice.identifiable == (d == 36)  # elsewhere there are more weights than coefficients
     assert advise(d, d // 2, CUBIC).worth_trying
 

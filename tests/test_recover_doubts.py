@@ -205,3 +205,32 @@ def test_such_a_unit_needs_the_right_flips_of_the_others(seed: int) -> None:
     found = rl.recover(X, y, 5, rng=seed + 2)
     assert found.status is Status.EXACT
     assert rl.metrics.parameter_error(truth, found.network) < 1e-8
+
+
+def cubic_units(d: int, r: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    truth = rl.Network(rl.planted.weights(d, r, 1), np.zeros(r), np.ones(r), CUBIC)
+    return rl.planted.sample(truth, n, rng=2)
+
+
+CUBIC = "polynomial(0,0,0,1)"
+
+
+@pytest.mark.parametrize(("d", "r", "n", "seconds"), [(5, 14, 200, None), (8, 26, 500, None), (40, 260, 12_000, 2.0)])
+def test_hard_problems_end_with_their_reason(d: int, r: int, n: int, seconds: float | None) -> None:
+    """Also where the function is found (few dimensions), and where the time is over (many)."""
+    X, y = cubic_units(d, r, n)
+    found = rl.recover(X, y, width=r, activation=CUBIC, rng=0, seconds=seconds, on_failure="return")
+    assert found.status is Status.NOT_RECOVERED
+    assert rl.advise(d, r, CUBIC).hardness in found.message
+    assert found.details["starts"] == 1
+    with pytest.raises(rl.RecoveryFailed, match="Theorem 1"):
+        rl.recover(X[:50], y[:50], width=r, activation=CUBIC, rng=0)
+
+
+def test_a_hard_problem_that_the_user_stops_is_interrupted() -> None:
+    def stop(_: rl.results.Progress) -> None:
+        raise KeyboardInterrupt
+
+    X, y = cubic_units(5, 14, 200)
+    found = rl.recover(X, y, width=14, activation=CUBIC, rng=0, seconds=100.0, progress=stop)
+    assert found.status is Status.INTERRUPTED

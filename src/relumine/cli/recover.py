@@ -49,7 +49,9 @@ def recover(
     report_file: Annotated[Path | None, typer.Option("--report", help="Write a page to look at, .html.")] = None,
     save: Annotated[Path | None, typer.Option(help="Save the whole result, .json, for `relumine report`.")] = None,
     seed: Seed = 0,
-    starts: Annotated[int, typer.Option(help="Most starts before giving up.", min=1, max=100_000)] = 20,
+    starts: Annotated[
+        int | None, typer.Option(help="Most starts before giving up (20; 1 if hopeless).", min=1, max=100_000)
+    ] = None,
     seconds: Annotated[float | None, typer.Option(help="Time limit; then the best so far is kept.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Keep the state of a long run here, and go on from it.")

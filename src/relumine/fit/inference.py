@@ -24,7 +24,7 @@ __all__ = ["Inference", "infer", "parameter_count", "structure_score"]
 
 
 def parameter_count(net: Network, free: slice) -> int:
-    """Parameters: d+q per homogeneous unit (its scale is not one), one more otherwise; of (v, c) those that are free."""
+    """Parameters: d+q per homogeneous unit (its scale is not one), one more otherwise; of (v, c) those in ``free``."""
     q = net.q or 1
     per_unit = net.d + q + (0 if net.activation.homogeneity is not None else 1)
     return net.m * per_unit + q * _columns(net, free)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
@@ -18,12 +19,13 @@ from relumine.fit.journal import Journal
 from relumine.methods.auto import MEMORY, recover_auto
 from relumine.methods.awasthi import recover_awasthi
 from relumine.methods.zhong import recover_zhong
-from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed
-from relumine.theory.regimes import hardness_reason
+from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, Status
+from relumine.theory.regimes import regime
 
 __all__ = ["recover"]
 
 _PAPERS: dict[str, Callable[..., Recovery]] = {"awasthi": recover_awasthi, "zhong": recover_zhong}
+_STARTS, _HOPELESS = 20, 1  # starts before giving up, in general and where theory gives no hope
 
 
 def recover(
@@ -44,7 +46,7 @@ def recover(
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
     rng: int | np.random.Generator | None = None,
-    starts: int = 20,
+    starts: int | None = None,
     seconds: float | None = None,
     affine: Literal["keep", "consolidate"] = "keep",
     on_failure: Literal["raise", "return"] = "raise",
@@ -89,10 +91,12 @@ def recover(
         Seconds between two writes of it.
     rng : int or Generator, optional
         Seed. The same seed gives the same answer.
-    starts : int, default 20
-        Most starts before giving up (each is another random initialisation).
+    starts : int, optional
+        Most starts before giving up (each is another random initialisation): 20, or one where theory says that no
+        number of them helps (:func:`relumine.advise` calls it hard).
     seconds : float, optional
-        Time limit; when it ends the search, the status is "interrupted" and the network the best so far.
+        Time limit; when it ends the search, the status is "interrupted" ("not recovered" for a hard problem) and the
+        network the best so far.
     affine : {"keep", "consolidate"}
         When the affine part v·x + c cannot be removed by signs: keep it, or write it as two more ReLU units.
     on_failure : {"raise", "return"}
@@ -125,7 +129,7 @@ def recover(
     data = _data(X, y, sample_weight, target, features, bad_rows, storage, engine, client)
     if width is not None and (not isinstance(width, int | np.integer) or isinstance(width, bool) or width < 0):
         raise InvalidInput(f"width must be a whole number ≥ 0 or None (find it), got {width!r}")
-    if not isinstance(starts, int | np.integer) or starts < 1:
+    if starts is not None and (not isinstance(starts, int | np.integer) or starts < 1):
         raise InvalidInput(f"starts must be a whole number, at least 1; got {starts!r}")
     if seconds is not None and not (isinstance(seconds, int | float | np.number) and seconds > 0):
         raise InvalidInput(f"seconds must be a positive number or None, got {seconds!r}")
@@ -138,6 +142,7 @@ def recover(
     except (TypeError, ValueError):
         raise InvalidInput(f"rng must be a whole number ≥ 0, a numpy Generator or None; got {rng!r}") from None
     width = None if width is None else int(width)
+    began = time.perf_counter()
     if method == "auto":
         if options:
             raise InvalidInput(f"method='auto' does not know the option {next(iter(options))!r}")
@@ -156,7 +161,7 @@ def recover(
             width,
             sigma,
             rng=generator,
-            starts=starts,
+            starts=_starts(data.d, width, sigma) if starts is None else int(starts),
             seconds=seconds,
             progress=progress,
             memory=memory,
@@ -181,7 +186,8 @@ def recover(
     else:
         raise InvalidInput(f"unknown method {method!r}; known: {', '.join(('auto', *_PAPERS))}")
     if not result.ok:
-        result = _explained(result, width, sigma)
+        timed_out = seconds is not None and time.perf_counter() - began >= seconds
+        result = _explained(result, width, sigma, timed_out)
     if affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
         result = _consolidated(result)
     if on_failure == "raise" and not result.ok and result.status.value != "interrupted":
@@ -189,10 +195,23 @@ def recover(
     return result
 
 
-def _explained(result: Recovery, width: int | None, sigma: Activation) -> Recovery:
-    """A failure with the theorem behind it, where there is one."""
-    reason = hardness_reason(result.network.d, result.network.m if width is None else width, sigma)
-    return result if reason is None else replace(result, message=f"{result.message} {reason}")
+def _starts(d: int, width: int | None, sigma: Activation) -> int:
+    """How many starts are worth their time."""
+    return _HOPELESS if width and regime(d, width, sigma).verdict == "hard" else _STARTS
+
+
+def _explained(result: Recovery, width: int | None, sigma: Activation, timed_out: bool) -> Recovery:
+    """A failure with the theorem behind it, where there is one.
+
+    Where weights are believed to be out of reach, a fit of the function alone has not recovered them, and neither has a
+    search that ran out of time: more of it is not expected to help.
+    """
+    d, m = result.network.d, result.network.m if width is None else width
+    if d < 1 or m < 1 or (known := regime(d, m, sigma)).verdict not in ("hard", "not determined"):
+        return result
+    final = result.status is Status.AMBIGUOUS or (result.status is Status.INTERRUPTED and timed_out)
+    status = Status.NOT_RECOVERED if known.verdict == "hard" and final else result.status
+    return replace(result, status=status, message=f"{result.message} {known.reason}")
 
 
 def _data(

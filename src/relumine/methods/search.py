@@ -30,6 +30,7 @@ __all__ = ["Evidence", "Search"]
 STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise
 _MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap
 _COLLAPSE = replace(SEARCH, steps=40, damping=1e-4, plateau=8, gain=0.5)  # a short look whether the loss collapses
+_BETWEEN = 100.0  # kinks that no sample lies between are no further apart than this over the number of rows
 _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)  # student width over width, start by start
 
 
@@ -182,9 +183,13 @@ class Search:
         """An exact fit with units that do nothing (fewer are visible than were asked for): without them.
 
         A unit may also have split in two whose kinks no sample lies between; dropping either then costs something at
-        first, so what counts is whether the rest collapses again.
+        first, so what counts is whether the rest collapses again. Such kinks are at an angle of some π/n; where every
+        unit costs more than that, none is redundant.
         """
         while fit.at.U.shape[0]:
+            largest = float((fit.at.A**2).sum(axis=1).max())
+            if fit.at.drop_costs().min() > (_BETWEEN / self.task.rows.n) ** 2 * largest:
+                break
             smaller = prune(self.task.rows, self.task.shape, fit, fit.at.U.shape[0] - 1)
             smaller = minimise(self.task.rows, self.task.shape, smaller.at.U, _COLLAPSE)
             if smaller.loss > 10.0 * _COLLAPSE.tol:

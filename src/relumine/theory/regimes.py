@@ -26,7 +26,7 @@ from relumine.tensors.symmetric import packed_size
 Weights = Literal["random", "separated"]
 Verdict = Literal["not determined", "easy", "known", "hard", "open"]
 
-__all__ = ["Regime", "Verdict", "Weights", "degree_of", "hardness_reason", "least_order", "regime"]
+__all__ = ["Regime", "Verdict", "Weights", "degree_of", "least_order", "regime"]
 
 
 @dataclass(frozen=True)
@@ -132,28 +132,15 @@ def _polynomial(d: int, r: int, sigma: Polynomial, weights: Weights) -> Regime:
 
 _THEOREM_1 = (
     "{r} cubic units in {d} dimensions lie between d^1.5 ≈ {low} and d² = {high}. There, for random weights, no "
-    "algorithm of polynomial time is believed to predict better than the mean of y, however many samples it gets: it "
-    "would decompose third-order tensors that no known method can (Mondelli & Montanari 2019, Theorem 1)."
+    "algorithm of polynomial time is believed to find units that predict better than the mean of y, however many "
+    "samples it gets: it would decompose third-order tensors that no known method can (Mondelli & Montanari 2019, "
+    "Theorem 1). The function itself is a cubic polynomial and can be fitted; its units cannot be told."
 )
 _COROLLARY_1 = (
     "{r} units of degree {p} in {d} dimensions: for separated isotropic weights with more units than inputs, learning "
     "the network would decompose tensors of order {p}, which is believed to take more than polynomial time (Mondelli & "
     "Montanari 2019, Corollary 1)."
 )
-
-
-def hardness_reason(d: int, r: int, activation: str | Activation = "relu") -> str | None:
-    """Why a failure may not be the fault of the search: the reason if the problem is hard or not determined, else None.
-
-    Examples
-    --------
-    >>> hardness_reason(10, 5) is None, "Theorem 1" in hardness_reason(10, 50, "polynomial(0,0,0,1)")
-    (True, True)
-    """
-    if d < 1 or r < 1:
-        return None
-    found = regime(d, r, activation)
-    return found.reason if found.verdict in ("hard", "not determined") else None
 
 
 def _check(d: int, r: int, weights: str) -> None:
