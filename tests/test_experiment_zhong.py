@@ -59,7 +59,7 @@ def test_the_threshold_is_on_the_grid(quick):
         assert all(recovered == 2 for _, recovered in good)
         assert cell["least"] % figures.LINE_STEP == 0
         assert cell["least"] in (last[0], last[0] + figures.LINE_STEP)
-        assert 500 <= cell["least"] <= 1500
+        assert 250 <= cell["least"] <= 750
 
 
 def test_auto_is_exact_on_the_same_problems(quick):

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
-from relumine.data.moments import estimate_tensors
-from relumine.fit.gradient import Iterate, Step, descend, gradient
+from relumine.fit.gradient import Iterate, Step, descend
+from relumine.methods.zhong_moments import Moments, Sample, contract, find_span, moments_inside
 from relumine.results import InvalidInput
 from relumine.steps.magsign import recover_magnitudes
-from relumine.steps.span import Orders, affine_residual, moment_orders, weight_span
+from relumine.steps.span import Orders, moment_orders
 from relumine.tensors.kcl import kcl
 from relumine.tensors.symmetric import SymmetricTensor
 
 Array = NDArray[np.float64]
-Moments = Literal["plain", "debiased", "regressed"]
-Sample = tuple[Array, Array]
 
 __all__ = ["Moments", "Start", "initialise", "learn", "partition"]
+
+_PROBE = 50  # steps by which starts are compared
 
 
 @dataclass(frozen=True)
@@ -57,47 +57,36 @@ def initialise(
     """Algorithm 1, Initialization via Tensor Method. x ~ N(0, I), no biases, k ≤ d, σ homogeneous.
 
     ``split``: the paper's partition into S₂, S₃, S₄; otherwise every step uses all rows. ``moments``: "plain" averages
-    as in the paper, "debiased" (what fitted polynomials of lower degree explain is taken out of y first, in the
-    same expectation) or "regressed" (all coefficients in the subspace at once). ``select``: of the three stages of
-    KCL take the one whose start has the least loss f̂; noise can make two factors of a later stage nearly parallel,
-    and their magnitudes explode.
+    as in the paper, "debiased" or "regressed" as in :mod:`relumine.methods.zhong_moments`. ``select`` (ours): of KCL's
+    stages, and of its last one with P̂₂ fitted beside P̂₃, take the one from whose start descent gets furthest; noise
+    can make two factors nearly parallel, and their magnitudes explode.
     """
     orders = moment_orders(sigma)
     S2, S3, S4 = partition(X, y, 3, rng) if split else [(X, y)] * 3
     alpha = rng.normal(size=X.shape[1]) / np.sqrt(X.shape[1])
-    V, values = _span(S2, width, orders, alpha, rng, moments)  # PowerMethod(P̂₂, k)
-    M = _moments_inside(S3, V, orders.third, moments)[orders.third]
-    inside = _direction(M, rng.spawn(1)[0])  # α outside the span only adds noise
-    R3 = _contract(M, inside, 3)  # P̂₃(V, V, V)
-    T = _moments_inside(S4, V, orders.second, moments)
-    Q1 = _contract(T[orders.first], inside, 1).entries
-    Q2 = _contract(T[orders.second], inside, 2).dense()
+    V, values = find_span(S2, width, orders, alpha, rng, moments)  # PowerMethod(P̂₂, k)
+    M = moments_inside(S3, V, orders.third, moments)
+    inside = _direction(M[orders.third], rng.spawn(1)[0])  # α outside the span only adds noise
+    R3 = contract(M[orders.third], inside, 3)  # P̂₃(V, V, V)
+    T = moments_inside(S4, V, orders.second, moments) if split else M
+    Q1 = contract(T[orders.first], inside, 1).entries
+    Q2 = contract(T[orders.second], inside, 2)
+    stages: list[dict[str, Any]] = [{}, {"beside": [Q2]}, {"refine": False}, {"plugin": False, "refine": False}]
     starts = []
-    for plugin, refine in ((True, True), (True, False), (False, False))[: 3 if select else 1]:
-        U = kcl(R3, rng, projections=projections, plugin=plugin, refine=refine).factors
-        W, v = recover_magnitudes(U, Q1, Q2, sigma, orders, inside)
+    for options in stages if select else stages[:1]:
+        U = kcl(R3, rng, projections=projections, **options).factors
+        W, v = recover_magnitudes(U, Q1, Q2.dense(), sigma, orders, inside)
         starts.append(Start(W @ V, v, V, values, orders))
-    return min(starts, key=lambda s: gradient(*S4, s.W, s.v, sigma)[0]) if select else starts[0]
+    return min(starts, key=lambda start: _promise(S4, start, sigma)) if select else starts[0]
 
 
-def _span(
-    S: Sample, width: int, orders: Orders, alpha: Array, rng: np.random.Generator, moments: Moments
-) -> tuple[Array, Array]:
-    X, y = S
-    r = y if moments == "plain" else affine_residual(X, y)[0]
-    return weight_span(X, r, width, orders.second, alpha, rng)
+def _promise(S: Sample, start: Start, sigma: Activation) -> float:
+    """The loss after a few steps of descent inside the span, where a step is cheap.
 
-
-def _moments_inside(S: Sample, V: Array, order: int, moments: Moments) -> list[SymmetricTensor]:
-    """M_0 … M_order of z = Vx, C(k+order, order) numbers at most; the affine part is fitted in all d dimensions."""
-    X, y = S
-    if moments == "plain":
-        return estimate_tensors(X @ V.T, y, order, "plain").tensors
-    r, slope, constant = affine_residual(X, y)
-    T = list(estimate_tensors(X @ V.T, r, order, moments).tensors)
-    T[0] = T[0] + SymmetricTensor(np.array([constant]), len(V), 0)
-    T[1] = T[1] + SymmetricTensor(V @ slope, len(V), 1)
-    return T
+    The loss of the start itself would favour two nearly parallel units of opposite sign, which fit noise.
+    """
+    Z, W = S[0] @ start.basis.T, start.W @ start.basis.T
+    return min(it.loss for it in islice(descend(Z, S[1], W, start.v, sigma), _PROBE + 1))
 
 
 def _direction(M: SymmetricTensor, rng: np.random.Generator, tries: int = 30) -> Array:
@@ -109,14 +98,9 @@ def _direction(M: SymmetricTensor, rng: np.random.Generator, tries: int = 30) ->
     candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
 
     def weakest(alpha: Array) -> float:
-        return float(np.linalg.svd(_contract(M, alpha, 3).flatten(1, 2), compute_uv=False)[-1])
+        return float(np.linalg.svd(contract(M, alpha, 3).flatten(1, 2), compute_uv=False)[-1])
 
     return np.asarray(max(candidates, key=weakest))
-
-
-def _contract(T: SymmetricTensor, alpha: Array, order: int) -> SymmetricTensor:
-    """T(I, …, I, α, …, α) with ``order`` places left."""
-    return T.contract(*[alpha] * (T.order - order)) if T.order > order else T
 
 
 def learn(

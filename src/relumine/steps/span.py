@@ -102,11 +102,13 @@ def weight_span(
     order: int = 2,
     alpha: Array | None = None,
     rng: int | np.random.Generator | None = None,
+    known: LinearOperator | None = None,
 ) -> tuple[Array, Array]:
     """Orthonormal rows V (k, d), top eigenvectors of P̂₂ by |eigenvalue|, and those eigenvalues.
 
     P̂₂ is indefinite; Lanczos on the operator (the paper's power method) where d is large, one GEMM otherwise.
-    ``r``: y, or what a fitted affine function leaves of it (same expectation, less variance).
+    ``r``: y, or what a fitted function leaves of it (same expectation, less variance); ``known``: P₂ of that function,
+    zero for an affine one.
 
     Examples
     --------
@@ -123,6 +125,7 @@ def weight_span(
     alpha = rng.normal(size=d) / np.sqrt(d) if alpha is None else alpha
     start = np.asarray(rng.normal(size=d))
     P = moment_operator(X, r, order, alpha)
+    P = P if known is None else P + known
     if d <= _DENSE or width >= d - 1:
         values, vectors = np.linalg.eigh(P @ np.eye(d))
     else:

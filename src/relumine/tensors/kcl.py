@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import factorial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +17,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["kcl"]
 
+_STEPS = 12  # of Gauss–Newton
+
 
 def kcl(
     T: SymmetricTensor,
@@ -22,6 +27,7 @@ def kcl(
     projections: int = 100,
     plugin: bool = True,
     refine: bool = True,
+    beside: Sequence[SymmetricTensor] = (),
 ) -> JointDiagonal:
     """Unit rows u_i with T ≈ Σ_i ζ_i u_i^{⊗3}, dimension = rank = k; the factors need not be orthogonal.
 
@@ -29,7 +35,9 @@ def kcl(
     2. ``plugin``: once more with the g_l replaced by the duals of the factors found: every matrix is then nearly
        rank one, and every pair of factors well separated by some matrix. The duals of nearly dependent factors
        amplify the noise, so the stage that explains T better is kept.
-    3. ``refine``: Gauss–Newton on ‖T − Σ ζ_i u_i^{⊗3}‖², the maximum-likelihood fit for white noise.
+    3. ``refine`` (ours): Gauss–Newton on ‖T − Σ ζ_i u_i^{⊗3}‖², the maximum-likelihood fit for white noise. Tensors
+       ``beside`` T of the same factors and any order (from the same samples) are fitted too, with weights of their
+       own: a factor that T shows badly they may show well.
 
     ``diagonals`` and ``off`` are those of the projections that were kept.
 
@@ -55,7 +63,9 @@ def kcl(
         second = joint_diagonalise(_project(dense, duals), rng, start=found.factors)
         found = min(found, second, key=lambda stage: _misfit(T, stage.factors))
     if refine:
-        factors = refine_terms(found.factors, [T], steps=12)
+        # the entries of a moment of order j have noise in proportion to √j!
+        tensors = [T, *beside]
+        factors = refine_terms(found.factors, tensors, [factorial(t.order) ** 0.5 for t in tensors], steps=_STEPS)
         found = JointDiagonal(factors, found.diagonals, found.off, found.iterations)
     return found
 
