@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.counting import Count
 from benchmarks.methods import METHODS
 
-COLOURS = ("#0b6e4f", "#7fb685", "#c5d86d", "#c1440e", "#e08e45", "#5f5f5f", "#3a6ea5", "#8fb8de")
+COLOURS = ("#0b6e4f", "#7fb685", "#c5d86d", "#c1440e", "#e08e45", "#5f5f5f", "#3a6ea5", "#a9a9a9", "#8e4585")
 
 
 def colour(name: str) -> str:
@@ -60,8 +60,11 @@ def lines(panels: dict[str, dict[str, tuple[list[float], list[float]]]], path: P
         for name, (xs, ys) in curves.items():
             axis.plot(xs, ys, "o-", color=colour(name), label=name, markersize=3)
         axis.set(title=title, xlabel=x, ylabel=y, xscale="log", yscale="log")
+        ticks = [min(values) for values in zip(*(curve[0] for curve in curves.values()))]
+        axis.set_xticks(ticks, [f"{value:.2g}" for value in ticks])
+        axis.minorticks_off()
     handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(2 * len(panels), 6), frameon=False)
     _save(figure, path)
 
 
@@ -76,5 +79,5 @@ def rates_against(panels: dict[str, dict[str, tuple[list[float], list[Count]]]],
         axis.axhline(0.95, color="#999999", linewidth=0.7, linestyle=":")
         axis.set(title=title, xlabel=x, ylabel="exact recovery", ylim=(-0.03, 1.03))
     handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(2 * len(panels), 6), frameon=False)
     _save(figure, path)

@@ -39,8 +39,15 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
 
 def section(report: Row) -> str:
     rows = [
-        [r["method"], f"({r['d']:,}, {r['n']:,})", r["status"], f"{r['error']:.0e}", str(r["iterations"])]
-        + [duration(r["seconds"]), f"{r['copies']:.0f}"]
+        [
+            r["method"],
+            f"({r['d']:,}, {r['n']:,})",
+            r["status"],
+            f"{r['error']:.0e}",
+            str(r["iterations"]),
+            duration(r["seconds"]),
+            f"{r['copies']:.0f}",
+        ]
         for r in report["rows"]
     ]
     header = ["method", "(d, n)", "status", "relative error", "iterations", "time", "copies of the data"]

@@ -24,7 +24,7 @@ def attempt(name: str, planted: Planted, seconds: float, seed: int) -> Row:
     truth, X, y = planted
     warm(name)
     began = now()
-    try:
+    try:  # not the seed of the network: a method that drew from the same stream would start at the answer
         found = METHODS[name].run(X, y, truth.m, seconds, rng=seed + 2)
     except rl.InvalidInput as error:  # a reason the method gives itself, too few samples for it, say
         return {"seconds": now() - began, "loss": None, "error": None, "refused": str(error).split(". ")[0]}

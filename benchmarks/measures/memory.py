@@ -53,8 +53,12 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
 
 def section(report: Row) -> str:
     rows = [
-        [r["what"], f"{r['n']:,}", f"{r['extra_bytes'] / 2**20:.0f} MB"]
-        + [f"{r['extra_bytes'] / r['data_bytes']:.2f} × the data" if "data_bytes" in r else ""]
+        [
+            r["what"],
+            f"{r['n']:,}",
+            f"{r['extra_bytes'] / 2**20:.0f} MB",
+            f"{r['extra_bytes'] / r['data_bytes']:.2f} × the data" if "data_bytes" in r else "",
+        ]
         for r in report["rows"]
     ]
     return "\n\n".join(

@@ -31,41 +31,47 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
                     continue
 
                 def work(name: str = name, problem: Any = problem, seed: int = seed, budgets: Any = budgets) -> Row:
-                    planted, losses = problem.make(seed), []
+                    planted, losses, spent = problem.make(seed), [], []
                     for budget in budgets:
-                        # what is found to rounding error stays found
-                        done = bool(losses) and losses[-1] < 1e-24
-                        losses.append(losses[-1] if done else attempt(name, planted, budget, seed)["loss"])
-                    return {"problem": problem.name, "method": name, "seconds": budgets, "losses": losses}
+                        if losses and losses[-1] < 1e-24:  # what is found to rounding error stays found
+                            losses.append(losses[-1])
+                            spent.append(budget)
+                        else:
+                            result = attempt(name, planted, budget, seed)
+                            losses.append(result["loss"])
+                            spent.append(max(result["seconds"], budget))
+                    return {"problem": problem.name, "method": name, "seconds": spent, "losses": losses}
 
                 yield f"{problem.name} seed {seed} {name}", work
 
 
 def curves(report: Row) -> dict[str, dict[str, tuple[list[float], list[float]]]]:
-    """Median loss at each budget, by problem and method."""
+    """Median seconds spent (at least the budget) and loss for each budget, by problem and method."""
     found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in report["rows"]:
         found[row["problem"]][row["method"]].append(row)
     return {
-        problem: {
-            name: (rows[0]["seconds"], [float(v) for v in np.median([r["losses"] for r in rows], axis=0)])
-            for name, rows in methods.items()
-        }
+        problem: {name: (_median(rows, "seconds"), _median(rows, "losses")) for name, rows in methods.items()}
         for problem, methods in found.items()
     }
+
+
+def _median(rows: list[Row], key: str) -> list[float]:
+    return [float(value) for value in np.median([row[key] for row in rows], axis=0)]
 
 
 def section(report: Row) -> str:
     parts = [
         "## Loss against time",
         f"Median relative loss of {report['settings']['seeds']} seeds after so many CPU seconds; every budget is a run "
-        f"of its own, and relumine's counts on the wall clock. {seeds_of(report)}",
+        "of its own. relumine, stopped early, still looks for signs for a second; the figure shows when it returned. "
+        f"{seeds_of(report)}",
         "![Loss against time](figures/bench-trace.svg)",
     ]
     for problem, methods in curves(report).items():
-        budgets = next(iter(methods.values()))[0]
+        budgets = [min(seconds) for seconds in zip(*(curve[0] for curve in methods.values()))]
         rows = [[name, *(f"{v:.0e}" for v in losses)] for name, (_, losses) in methods.items()]
-        parts += [f"**{problem}**", table(["after", *(f"{b:g} s" for b in budgets)], rows)]
+        parts += [f"**{problem}**", table(["after", *(f"{b:.2g} s" for b in budgets)], rows)]
     return "\n\n".join(parts)
 
 

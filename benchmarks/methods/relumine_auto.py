@@ -3,6 +3,7 @@
 import numpy as np
 
 import relumine as rl
+from benchmarks.clock import now
 from benchmarks.problems.base import Problem
 
 NAME = "relumine"
@@ -13,4 +14,10 @@ def skip(problem: Problem) -> str | None:
 
 
 def run(X: np.ndarray, y: np.ndarray, width: int, seconds: float, rng: int = 0) -> rl.Network:
-    return rl.recover(X, y, width=width, rng=rng, seconds=seconds, on_failure="return").network
+    end = now() + seconds
+
+    def stop(_: rl.results.Progress) -> None:  # as Ctrl-C would: its own limit counts on the wall clock
+        if now() > end:
+            raise KeyboardInterrupt
+
+    return rl.recover(X, y, width=width, rng=rng, progress=stop, on_failure="return").network
