@@ -24,6 +24,7 @@ from relumine.fit.starts import (
     random_directions,
     second_moment_span,
     span_directions,
+    third_moment_directions,
 )
 from relumine.network import Network
 
@@ -330,3 +331,23 @@ def test_standard_errors_by_simulation(outputs: int, free: slice) -> None:
     mine = [result.errors.W.ravel(), result.errors.b, result.errors.a.ravel(), affine[:, free].ravel()]
     np.testing.assert_allclose(np.concatenate(mine), expected, rtol=2e-3)
     assert np.count_nonzero(affine) == affine[:, free].size
+
+
+def test_the_third_moment_shows_odd_units() -> None:
+    truth = rl.planted.network(12, 12, rng=0, family="orthonormal", activation="tanh")
+    X, y = rl.planted.sample(truth, 6000, rng=1)
+    white = whitening(X)
+    rows, _ = prepare(white.apply(X), y[:, None])
+    U = third_moment_directions(np.random.default_rng(2), 18, rows)
+    W = white.redo(truth).W
+    cosines = np.abs(W @ U[:, :-1].T) / np.linalg.norm(W, axis=1, keepdims=True) / np.linalg.norm(U[:, :-1], axis=1)
+    assert (cosines.max(axis=1) > 0.8).all()
+    assert U.shape == (18, 13)
+    # one step is T(·, v, v) of the Hermite tensor, normalised
+    V = random_directions(np.random.default_rng(2), 72, 12)
+    Z, P = rows.X[:, :-1], rows.X[:, :-1] @ V.T
+    T = ((P**2 * rows.Y).T @ Z - (Z.T @ rows.Y).T - 2.0 * (P.T @ rows.Y) * V) / rows.n
+    T /= np.linalg.norm(T, axis=1, keepdims=True)
+    once = third_moment_directions(np.random.default_rng(2), 18, rows, steps=1)
+    once /= np.linalg.norm(once, axis=1, keepdims=True)
+    assert (np.abs(once[:5, :-1] @ T.T).max(axis=1) > 1.0 - 1e-9).all()

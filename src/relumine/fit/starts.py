@@ -12,7 +12,16 @@ from relumine.tensors.symmetric import packed_size
 
 Array = NDArray[np.float64]
 
-__all__ = ["looks_gaussian", "moment_directions", "random_directions", "second_moment_span", "span_directions"]
+__all__ = [
+    "looks_gaussian",
+    "moment_directions",
+    "random_directions",
+    "second_moment_span",
+    "span_directions",
+    "third_moment_directions",
+]
+
+_SAME = 0.9  # cosine from which two ends of the power iteration are one
 
 
 def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
@@ -54,9 +63,7 @@ def moment_directions(rng: np.random.Generator, k: int, rows: MemoryRows, width:
     rank-one elements of that span. This sees weights that the second moment cannot tell apart (orthonormal ones, say).
     """
     d = rows.X.shape[1] - 1
-    # one output: the combination that varies most
-    y = rows.Y @ np.linalg.svd(rows.Y, full_matrices=False)[2][0] if rows.Y.shape[1] > 1 else rows.Y[:, 0]
-    T = estimate_tensors(rows.X[:, :-1], y, 4, "debiased")
+    T = estimate_tensors(rows.X[:, :-1], rows.Y @ _one_output(rows), 4, "debiased")
     rank = min(width, packed_size(d, 2) - 1)
     # each tensor in units of its sampling error: one of them may be nothing but noise
     span = span_of_powers(T.tensors[3:5], 2, rank, T.errors[3:5].tolist())
@@ -64,6 +71,39 @@ def moment_directions(rng: np.random.Generator, k: int, rows: MemoryRows, width:
     U = random_directions(rng, k, d + 1)
     U[: len(found)] = np.column_stack([found, rng.normal(scale=0.5, size=len(found))])
     return U
+
+
+def third_moment_directions(rng: np.random.Generator, k: int, rows: MemoryRows, steps: int = 20) -> Array:
+    """K vectors (w, b), the first of them with w where the power iteration of the third moment ends.
+
+    For Gaussian z, T = E[y He₃(z)] = Σ_i a_i c_3(b_i) w_i^{⊗3}, and v ← T(·, v, v)/‖·‖ ends at one of its terms if they
+    are nearly orthogonal. T(·, v, v) = E[y (z·v)² z] − E[y z] − 2 E[y z·v] v is a pass over the rows: T is not formed.
+    This is what odd σ show: their second moment vanishes where b = 0.
+    """
+    d = rows.X.shape[1] - 1
+    y = _one_output(rows)
+    V = random_directions(rng, 4 * k, d)
+    for _ in range(steps):
+
+        def part(B: Block, V: Array = V) -> Sums:
+            P, weighted = V @ B.X[:, :-1].T, B.weigh(B.Y @ y)
+            return ((P * P * weighted) @ B.X[:, :-1],)
+
+        T = rows.sum(part, len(V))[0] / rows.total  # the affine part of y is gone, so E[y z] = 0
+        strength = np.linalg.norm(T, axis=1, keepdims=True)
+        V = T / np.maximum(strength, np.finfo(float).tiny)
+    found: list[Array] = []
+    for v in V[np.argsort(-strength[:, 0])]:
+        if len(found) < k and all(abs(v @ w) < _SAME for w in found):
+            found.append(v)
+    U = random_directions(rng, k, d + 1)
+    U[: len(found)] = np.column_stack([found, np.zeros(len(found))])
+    return U
+
+
+def _one_output(rows: MemoryRows) -> Array:
+    """The combination (q,) of the outputs that varies most."""
+    return np.linalg.svd(rows.Y, full_matrices=False)[2][0] if rows.outputs > 1 else np.ones(1)
 
 
 def looks_gaussian(Z: Array, tolerance: float = 0.75) -> tuple[bool, float]:

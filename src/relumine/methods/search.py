@@ -21,6 +21,7 @@ from relumine.fit.starts import (
     random_directions,
     second_moment_span,
     span_directions,
+    third_moment_directions,
 )
 from relumine.methods.task import MemoryTask
 from relumine.results import InvalidInput, Progress, ProgressCallback, Stage
@@ -119,9 +120,13 @@ class Search:
 
     def directions(self, k: int, width: int) -> tuple[Array, str]:
         """The next start: first in the span of the second moment, where it can show one; then anywhere; one in seven
-        from the third and fourth moments.
+        from the third and fourth moments. Odd units show in the third moment only.
         """
         D, turn = self.task.rows.columns, self.used % 7
+        reflection = self.task.shape.activation.reflection
+        odd = reflection is not None and reflection.scale == -1.0
+        if odd and turn == (1 if width < D - 1 else 0) and self.gaussian:
+            return third_moment_directions(self.rng, k, self.task.rows), "third moment"
         if turn in (0, 3) and width < D - 1 and self.gaussian:
             if width not in self.spans:
                 self.spans[width] = second_moment_span(self.task.rows, width)

@@ -53,13 +53,13 @@ def recover_zhong(
     activation : str or Activation
         Homogeneous, with a non-vanishing third or fourth moment: ReLU, leaky ReLU, squared ReLU.
     moments : {"debiased", "plain", "regressed"}
-        How moments are estimated; "plain" is the paper's.
+        How moments are estimated; "plain" is the paper's, "debiased" finds span and fit in turn.
     split : bool
         The paper's partition of the rows: a third each for subspace, tensor and signs.
     projections : int
         L, random projections in KCL.
     select : bool
-        Keep the stage of KCL whose start fits best (the paper keeps the last).
+        Keep the stage of KCL from whose start descent gets furthest (the paper keeps the last).
     step : float, "theorem" or "search"
         Step size of the descent: a number, Algorithm 2's η, or backtracking.
     iterations : int
