@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from benchmarks import bars
 from benchmarks.counting import Count
 from benchmarks.measures import MEASURES, catalogue, frontier, rates
 from benchmarks.methods import ALTERNATIVES, OURS
@@ -32,6 +33,7 @@ def page(reports: dict[str, Row]) -> str:
         "Times are CPU seconds of one thread, which a busy machine does not lengthen, unless it says otherwise.",
         *sorted(machines),
     ]
+    parts += [short] if (short := bars.section(reports)) else []
     parts += [MEASURES[name].section(reports[name]) for name in ORDER if name in reports]
     return "\n\n".join(parts) + "\n"
 
