@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 import relumine as rl
 from relumine.cli import app
+from relumine.cli.recover import _expectation
 from relumine.cli.watch import Watch
 from relumine.results import Progress
 
@@ -264,6 +265,26 @@ def test_a_log_holds_the_last_step_of_each_stage(capsys: pytest.CaptureFixture[s
                 watch(Progress(stage, k + 1, 10.0**-k, 3))
     lines = capsys.readouterr().err.splitlines()
     assert [line.split()[:4] for line in lines] == [["start", "1", "step", "3"], ["start", "2", "step", "2"]]
+
+
+def test_the_time_left_is_told() -> None:
+    step = Progress("start 1", 4, 0.5, 3, 2.0)
+    watch = Watch(quiet=True)
+    assert "left" not in watch.line(step)
+    watch.expected = lambda units: 100.0 * units
+    assert "about 5 min left" in watch.line(step)
+    watch.expected = lambda units: 0.0
+    assert "longer than most" in watch.line(step)
+    assert "at most" in Watch(10.0).line(step)
+
+
+def test_the_time_expected_grows_with_units_and_rows() -> None:
+    class Rows:
+        d, n = 50, 10_000
+
+    few, many = (_expectation(Rows(), None, "relu")(units) for units in (10, 40))  # type: ignore[arg-type]
+    Rows.n = 1000
+    assert _expectation(Rows(), 10, "relu")(99) < few < many  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["onnx", "npz", "json", "safetensors"])

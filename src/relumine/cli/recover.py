@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +29,7 @@ from relumine.theory.advice import advise
 __all__ = ["check_outputs", "check_seconds", "finish", "recover"]
 
 _ROWS_SHOWN = 1000
+_SEARCHED = 6.0  # times the rows needed, the most that a search uses at first
 
 
 def recover(
@@ -81,6 +84,7 @@ def recover(
     with Watch(seconds, quiet) as watch, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RelumineWarning)
         source = table.source(inputs, targets, skip_bad_rows)
+        watch.expected = _expectation(source, width, activation)
         found = rl.recover(
             source,
             None,
@@ -108,6 +112,17 @@ def recover(
     details["advice"] = [in_options(found.status.advice), *([] if found.ok else _hardness(source, found, width))]
     found = replace(found, details={**found.details, **details})
     finish(found, talk, out, report_file, save, shape, names=inputs if table.named else None)
+
+
+def _expectation(source: Source, width: int | None, activation: str) -> Callable[[int], float]:
+    """How long a search for so many units takes, about; known for the width asked for."""
+
+    @cache
+    def seconds(units: int) -> float:
+        advice = advise(source.d, width or units, activation)
+        return advice.seconds * (min(source.n / advice.samples, _SEARCHED) if source.n and advice.samples else 1.0)
+
+    return seconds
 
 
 def finish(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -23,7 +24,7 @@ _STAGES = 100  # that are spoken of
 
 
 class Watch:
-    """A progress callback. ``trace``: [(stage, losses)].
+    """A progress callback. ``trace``: [(stage, losses)]; ``expected``: how long a search for so many units takes.
 
     The first Ctrl-C lets the search return its best network (at its next step); the second aborts. One before the
     first step aborts at once: there is nothing to keep yet.
@@ -31,6 +32,7 @@ class Watch:
 
     def __init__(self, seconds: float | None = None, quiet: bool = False) -> None:
         self.seconds, self.quiet = seconds, quiet
+        self.expected: Callable[[int], float] | None = None
         self.trace: list[tuple[str, list[float]]] = []
         self.began = time.perf_counter()
         self.stopping = False
@@ -88,6 +90,15 @@ class Watch:
     def line(self, step: Progress) -> str:
         """Stage, loss, units, time."""
         spent = time.perf_counter() - self.began
-        left = f", at most {duration(max(self.seconds - spent, 0.0))} left" if self.seconds else ""
         units = "" if step.units is None else f"  {step.units} units"
-        return f"{step.stage:10s} step {step.iteration:3d}  loss {step.loss:7.1e}{units}  {duration(spent)}{left}"
+        clock = f"{duration(spent)}{self._left(step, spent)}"
+        return f"{step.stage:10s} step {step.iteration:3d}  loss {step.loss:7.1e}{units}  {clock}"
+
+    def _left(self, step: Progress, spent: float) -> str:
+        """The time left: at most, where there is a limit; about, where there is an estimate."""
+        if self.seconds:
+            return f", at most {duration(max(self.seconds - spent, 0.0))} left"
+        if self.expected is None or not step.units or step.seconds < 1.0:
+            return ""
+        left = self.expected(step.units) - spent
+        return f", about {duration(left)} left" if left > 0.0 else ", longer than most"
