@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.extract.onnx_double import in_double
 from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
@@ -78,6 +79,7 @@ def _imported(module: str, name: str) -> Callable[[Array], Any]:
 
 
 def _onnx(path: Path) -> Box:
+    """The file as it is, or computed in double where it is in single precision and the runtime can do that."""
     if not path.is_file():
         raise InvalidInput(f"no such ONNX file: {path}")
     try:
@@ -88,6 +90,8 @@ def _onnx(path: Path) -> Box:
         session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime's own kinds of error
         raise InvalidInput(f"onnxruntime cannot open {path}: {error}") from None
+    if any(entry.type == "tensor(float)" for entry in session.get_inputs()):
+        session = _doubled(ort, path) or session
     inputs = session.get_inputs()
     kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float)": np.float32}
     if len(inputs) != 1 or inputs[0].type not in kinds:
@@ -100,6 +104,16 @@ def _onnx(path: Path) -> Box:
         return session.run([output], {entry.name: X.astype(kind)})[0]
 
     return Box(ask, path.name, kind, last if isinstance(last, int) else None)
+
+
+def _doubled(ort: Any, path: Path) -> Any:
+    """A session of the model in double precision, or None where an operator has none."""
+    model, quiet = in_double(path), ort.SessionOptions()
+    quiet.log_severity_level = 4
+    try:
+        return model and ort.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
+    except Exception:  # the runtime's own kinds of error: then the file is asked as it is
+        return None
 
 
 def _torch(module: Any) -> Box:
