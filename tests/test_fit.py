@@ -129,6 +129,7 @@ def test_product_is_the_gauss_newton_product_for_any_chunking(
     x.tau[free] = rng.normal(size=x.tau[free].shape)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("relumine.fit.rows._CHUNK_NUMBERS", chunk)
+        patch.setattr("relumine.fit.rows._CHUNK_ROWS", 1)
         at = project(rows, shape, U)
         y = Linearisation(rows, at).product(x)
     J = jacobian(rows, shape, at)
@@ -177,6 +178,7 @@ def test_several_workers_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> 
     from relumine.fit.parallel import cores
 
     monkeypatch.setattr("relumine.fit.rows._CHUNK_NUMBERS", 64)
+    monkeypatch.setattr("relumine.fit.rows._CHUNK_ROWS", 1)
     rows, _, U = problem(9, n=1000)
     with cores(1) as one:
         alone = Linearisation(rows, project(rows, SHAPE, U)).gradient

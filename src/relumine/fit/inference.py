@@ -47,7 +47,7 @@ def structure_score(rows: Rows, shape: Shape, model: Model, probes: int = 256) -
     tangent = m * D <= _TANGENT
     size = D + m + m * D * tangent
     part = partial(_score_sums, shape=shape, model=model, P=P, tangent=tangent)
-    G, N, dot, BR, square, rr = rows.sum(part, max(size, len(P)), least=512)
+    G, N, dot, BR, square, rr = rows.sum(part, max(size, len(P)))
     G[np.diag_indices(size)] += 1e-10 * np.trace(G) / size  # homogeneous units make the columns dependent
     GN = cho_solve(cho_factor(G), N)
     free, dot = square - np.einsum("ij,ij->j", N, GN), dot - GN.T @ BR
@@ -102,7 +102,7 @@ def infer(rows: Rows, squares: Array, net: Network, white: Whitening, units: Arr
     freedom = max(rows.n - parameter_count(net, free) / q, 1.0)
     spread2 = squares / freedom
     for o in range(q):
-        (H,) = rows.sum(partial(_fisher, net=net, o=o, free=free), P, least=512)
+        (H,) = rows.sum(partial(_fisher, net=net, o=o, free=free), P)
         fisher += H
         meat += spread2[o] * H
     if net.activation.homogeneity is not None:

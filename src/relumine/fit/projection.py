@@ -156,7 +156,7 @@ class Linearisation:
         Block (i, j) is (A_i·A_j) times that of the columns e'(z_i)x̃ projected off the features and x̃.
         """
         at, (m, D) = self.at, self.at.U.shape
-        sums = self.rows.sum(partial(passes.jacobian_gram, model=at.model), m * D, least=512)
+        sums = self.rows.sum(partial(passes.jacobian_gram, model=at.model), m * D)
         H, N, M = (part / self.rows.total for part in sums)
         M = _only(M, self.rows.free)
         N -= M @ at.C.T

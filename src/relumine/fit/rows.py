@@ -26,11 +26,12 @@ __all__ = ["AFFINE", "CONSTANT", "NOTHING", "Block", "MemoryRows", "Rows", "Sums
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
 _CHUNK_NUMBERS = 1 << 16  # numbers in one block of hidden values: 512 kB, about the second-level cache
+_CHUNK_ROWS = 512  # the fewest rows of a block: a GEMM with fewer is slow, whatever the cache holds
 
 
 def chunk_rows(width: int) -> int:
     """How many rows of ``width`` numbers to handle at once."""
-    return max(1, _CHUNK_NUMBERS // max(width, 1))
+    return max(_CHUNK_ROWS, _CHUNK_NUMBERS // max(width, 1))
 
 
 class Block(NamedTuple):
@@ -83,10 +84,10 @@ class Rows(Protocol):
     def norm2(self) -> float:
         """Σ ω‖y‖²: the loss of the model without hidden units."""
 
-    def sum(self, part: Callable[[Block], Sums], width: int, *, least: int = 64) -> Sums:
+    def sum(self, part: Callable[[Block], Sums], width: int) -> Sums:
         """Σ part(block), componentwise, over blocks for work arrays of ``width`` numbers a row.
 
-        ``part`` returns fresh arrays. At least ``least`` rows a block, for the sake of the GEMM.
+        ``part`` returns fresh arrays.
         """
 
     def remember(self, U: Array) -> Rows:
@@ -136,27 +137,27 @@ class MemoryRows:
         weighted = self.Y if self.weight is None else self.Y * self.weight[:, None]
         return np.asarray(np.einsum("ij,ij->j", weighted, self.Y))
 
-    def _slices(self, width: int, least: int) -> Sequence[slice]:
-        step = max(chunk_rows(max(width, self.columns)), least)
+    def _slices(self, width: int) -> Sequence[slice]:
+        step = chunk_rows(max(width, self.columns))
         return [slice(start, min(start + step, self.n)) for start in range(0, max(self.n, 1), step)]
 
-    def sum(self, part: Callable[[Block], Sums], width: int, *, least: int = 64) -> Sums:
+    def sum(self, part: Callable[[Block], Sums], width: int) -> Sums:
         """Σ part(block), componentwise."""
 
         def sliced(item: tuple[slice, Array | None]) -> Sums:
             s, Z = item
             return part(Block(self.X[s], self.Y[s], None if self.weight is None else self.weight[s], Z))
 
-        slices = self._slices(width, least)
+        slices = self._slices(width)
         # remembered values belong to blocks of one size; a pass in other blocks computes its own
-        fits = self.hidden is not None and width == len(self.hidden[0]) and least == 64
+        fits = self.hidden is not None and width == len(self.hidden[0])
         return total(sliced, list(zip(slices, self.hidden if self.hidden and fits else [None] * len(slices))))
 
     def remember(self, U: Array) -> MemoryRows:
         """With Z = UX̃ᵀ kept if it takes no more memory than X̃: it saves one GEMM in three."""
         if not 0 < len(U) <= self.columns:
             return self
-        Z = tuple(np.empty((len(U), s.stop - s.start)) for s in self._slices(len(U), 64))
+        Z = tuple(np.empty((len(U), s.stop - s.start)) for s in self._slices(len(U)))
         rows = MemoryRows(self.X, self.Y, self.weight, self.free, Z)
 
         def fill(B: Block) -> Sums:

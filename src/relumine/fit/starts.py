@@ -44,7 +44,7 @@ def second_moment_span(rows: MemoryRows, width: int) -> Array:
             Z = B.X[:, :-1]
             return ((Z * B.weigh(B.Y[:, output])[:, None]).T @ Z,)
 
-        M = rows.sum(part, d, least=512)[0] / rows.total
+        M = rows.sum(part, d)[0] / rows.total
         pooled += M @ M  # squares add up whatever the signs of the outputs' weights
     return np.ascontiguousarray(np.linalg.eigh(pooled)[1][:, ::-1][:, :width].T)
 

@@ -111,11 +111,9 @@ class StreamedRows:
         """Columns of Y, q."""
         return self.source.q
 
-    def sum(self, part: Callable[[Block], Sums], width: int, *, least: int = 64) -> Sums:
+    def sum(self, part: Callable[[Block], Sums], width: int) -> Sums:
         """Σ part(block) over the blocks of every chunk."""
-        return self.source.reduce(
-            partial(_sum_chunk, preparation=self.preparation, part=part, width=width, least=least)
-        )
+        return self.source.reduce(partial(_sum_chunk, preparation=self.preparation, part=part, width=width))
 
     def remember(self, U: Array) -> StreamedRows:
         """Nothing of the size of the data is kept."""
@@ -129,8 +127,8 @@ class StreamedRows:
         return replace(self, preparation=replace(self.preparation, tau=tau), norm2=norm2, free=CONSTANT)
 
 
-def _sum_chunk(chunk: Chunk, preparation: Preparation, part: Callable[[Block], Sums], width: int, least: int) -> Sums:
-    return preparation.rows(chunk).sum(part, width, least=least)
+def _sum_chunk(chunk: Chunk, preparation: Preparation, part: Callable[[Block], Sums], width: int) -> Sums:
+    return preparation.rows(chunk).sum(part, width)
 
 
 def _affine_step(B: Block) -> Sums:
