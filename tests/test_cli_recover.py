@@ -165,6 +165,18 @@ def test_predict_by_name_and_by_order(tmp_path: Path, data: Path, rows: np.ndarr
     assert run("predict", net, write(tmp_path / "s.csv", ["a", "b"], [[1, 2]])).exit_code == 2
 
 
+def test_predict_leaves_out_bad_rows_if_told(tmp_path: Path) -> None:
+    rl.planted.network(2, 1, rng=0).save(tmp_path / "net.safetensors")
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n3,\n5,6\n")
+    told = run("predict", tmp_path / "net.safetensors", tmp_path / "rows.csv")
+    assert told.exit_code == 2
+    assert "--skip-bad-rows" in told.stderr
+    left = run("predict", tmp_path / "net.safetensors", tmp_path / "rows.csv", "--skip-bad-rows")
+    assert left.exit_code == 0
+    assert "left out: 1 rows" in left.stderr
+    assert len(left.stdout.splitlines()) == 3
+
+
 def test_predict_matches_names_kept_with_the_network(tmp_path: Path, data: Path, rows: np.ndarray) -> None:
     net = tmp_path / "net.safetensors"
     assert run("recover", data, "--width", 3, "-q", "-o", net).exit_code == 0

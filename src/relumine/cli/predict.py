@@ -36,6 +36,9 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where predictions go, .csv or .npy; default: stdout.")
     ] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -47,13 +50,19 @@ def predict(
     inputs, truth = _columns(table, net, columns_of(features) or _remembered(network, table))
     for sentence in table.assumed:
         talk.note(sentence)
-    # a source has a target; where the file holds none, the first input stands in and is not used
-    samples = materialise(table.source(inputs, [truth or inputs[0]])) if truth else None
-    X = samples.X if samples is not None else _inputs(table, inputs)
+    # a source has a target; where the file holds none, the last input stands in for it
+    asked, target = (inputs, truth) if truth else (inputs[:-1], inputs[-1])
+    if not asked:
+        raise InvalidInput(f"{table.path} has one column only; add a second one (it may be all zeros)")
+    source = table.source(asked, [target], skip_bad_rows)
+    samples = materialise(source)
+    if source.skipped:
+        talk.note(f"left out: {source.skipped} rows with missing values or text")
+    X = np.column_stack([samples.X, samples.y])[:, : net.d]
     predicted = net(X)
     content: dict[str, Any] = {"rows": len(X), "features": inputs, "written": {}}
     words = f"{len(X)} rows"
-    if samples is not None and truth and net.q is None:
+    if truth and net.q is None:
         error = float(np.sqrt(np.mean((samples.y - predicted) ** 2)))
         content["rms_error"] = error
         words += f"; root mean square error against {truth}: {error:.3g}"
@@ -90,15 +99,6 @@ def _columns(table: Table, net: Network, wanted: list[str]) -> tuple[list[str], 
         raise InvalidInput(f"the network has {net.d} inputs, but {len(inputs)} columns are named")
     others = [name for name in table.names if name not in inputs and name not in table.text]
     return inputs, others[0] if len(others) == 1 else None
-
-
-def _inputs(table: Table, inputs: list[str]) -> Array:
-    if len(inputs) > 1:
-        samples = materialise(table.source(inputs[:-1], inputs[-1:]))
-        return np.column_stack([samples.X, samples.y])
-    if table.values is not None:
-        return table.values[:, [table.names.index(inputs[0])]]
-    raise InvalidInput(f"{table.path} has one column only; add a second one (it may be all zeros)")
 
 
 def _remembered(path: Path, table: Table) -> list[str]:
