@@ -161,17 +161,32 @@ def test_the_two_solvers_take_the_same_step(free: slice) -> None:
     assert iterative.predicted == pytest.approx(dense.predicted, rel=1e-6)
 
 
-def test_remembering_hidden_values_changes_nothing() -> None:
-    rows, _, U = problem(5, m=4)
-    at = project(rows, SHAPE, U)
-    kept = Linearisation(rows, at)
-    assert kept.rows.hidden is not None
-    fresh = Linearisation(rows, at)
+@pytest.mark.parametrize("name", ["relu", "tanh", "squared_relu", "polynomial(0,0,0,1)"])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_remembering_changes_nothing(name: str, outputs: int) -> None:
+    """Twice: what is remembered is not written to."""
+    rows, _, U = problem(5, m=4, q=outputs)
+    at = project(rows, shape_of(activations.get(name)), U)
+    kept, fresh = Linearisation(rows, at), Linearisation(rows, at)
+    assert kept.rows.kept
     fresh.rows = rows
-    np.testing.assert_allclose(fresh.gradient, kept.gradient, atol=1e-14)
-    np.testing.assert_allclose(fresh.normal_matrix(), kept.normal_matrix(), atol=1e-14)
-    wide = Linearisation(rows, project(rows, SHAPE, random_directions(np.random.default_rng(0), 6, 5)))
-    assert wide.rows.hidden is None, "they would take more memory than the data"
+    rng = np.random.default_rng(0)
+    x = Unknowns(rng.normal(size=U.shape), rng.normal(size=at.A.shape), rng.normal(size=at.tau.shape))
+    for _ in range(2):
+        for part in ("U", "A", "tau"):
+            np.testing.assert_allclose(getattr(fresh.product(x), part), getattr(kept.product(x), part), atol=1e-12)
+    np.testing.assert_allclose(fresh.gradient, kept.gradient, atol=1e-13)
+    np.testing.assert_allclose(fresh.normal_matrix(), kept.normal_matrix(), atol=1e-12)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, _, _ = problem(5)
+    U = random_directions(np.random.default_rng(0), 6, 5)
+    assert not Linearisation(rows, project(rows, SHAPE, U)).rows.kept, "more than the data"
+    tanh = shape_of(activations.get("tanh"))
+    assert Linearisation(rows, project(rows, tanh, U)).rows.kept
+    monkeypatch.setattr("relumine.fit.rows._KEPT", 100)
+    assert not Linearisation(rows, project(rows, tanh, U)).rows.kept
 
 
 def test_several_workers_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.fit.parallel import scratch
-from relumine.fit.rows import Block, Sums
+from relumine.fit.rows import Block, Kept, Sums
 from relumine.fit.sign_free import Shape
 
 Array = NDArray[np.float64]
 
-__all__ = ["Model", "active", "difference_squares", "gram", "jacobian_gram", "linearise", "product", "residual_squares"]
+__all__ = [
+    "Model",
+    "active",
+    "difference_squares",
+    "gram",
+    "jacobian_gram",
+    "kept",
+    "linearise",
+    "product",
+    "residual_squares",
+]
 
 
 @dataclass(frozen=True)
@@ -31,12 +41,16 @@ class Model:
     tau: Array | None = None
 
     def features(self, B: Block) -> Array:
-        """e(UX̃ᵀ), (m, k), in a work array."""
+        """e(UX̃ᵀ), (m, k), remembered or in a work array: not to be written to."""
+        if B.kept.F is not None:
+            return B.kept.F
         Z = B.hidden(self.U)
         return self.shape.value(Z, scratch("F", *Z.shape))
 
     def slopes(self, B: Block) -> Array:
-        """e'(UX̃ᵀ), (m, k), in a work array."""
+        """e'(UX̃ᵀ), (m, k), remembered or in the work array D: results may go there, not into what is returned."""
+        if B.kept.D is not None:
+            return B.kept.D
         Z = B.hidden(self.U)
         return self.shape.derivative(Z, scratch("D", *Z.shape))
 
@@ -48,12 +62,17 @@ class Model:
         return R
 
     def pull(self, D: Array, E: Array, X: Array) -> Array:
-        """Σ e'(z_i)(A_i·E)x̃ over the rows of a block, (m, d+1), for slopes D and weighted E (q, k); overwrites D."""
+        """Σ e'(z_i)(A_i·E)x̃ over the rows of a block, (m, d+1), for slopes D and weighted E (q, k)."""
+        out = scratch("D", *D.shape)
         if len(E) == 1:  # A_i is a number and can wait until after the sum
-            D *= E
-            return self.A * (D @ X)
-        D *= self.A @ E
-        return D @ X
+            return self.A * (np.multiply(D, E, out=out) @ X)
+        return np.multiply(D, self.A @ E, out=out) @ X
+
+
+def kept(B: Block, model: Model) -> Kept:
+    """What the passes below would compute again and again: hidden values or, of costly shapes, features and slopes."""
+    Z = model.U @ B.X.T
+    return Kept(F=model.shape.value(Z), D=model.shape.derivative(Z)) if model.shape.costly else Kept(Z=Z)
 
 
 def gram(B: Block, model: Model) -> Sums:
@@ -120,8 +139,7 @@ def _product_homogeneous(B: Block, model: Model, dU: Array, dA: Array, dtau: Arr
     if dtau is not None:
         E += B.X @ dtau[:, 0]
     E = B.weigh(E)
-    D *= E
-    P = D @ B.X
+    P = np.multiply(D, E, out=scratch("D", *D.shape)) @ B.X
     return model.A * P, (np.einsum("ij,ij->i", model.U, P) / degree)[:, None], (E @ B.X)[:, None]
 
 

@@ -119,7 +119,8 @@ class Linearisation:
     """
 
     def __init__(self, rows: Rows, at: Projection) -> None:
-        self.rows, self.at = rows.remember(at.U), at
+        keep = partial(passes.kept, model=at.model)
+        self.rows, self.at = rows.remember(keep, len(at.U), 2 if at.model.shape.costly else 1), at
 
     @cached_property
     def _first_order(self) -> tuple[Array, Array, Array]:

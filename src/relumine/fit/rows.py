@@ -20,12 +20,13 @@ from relumine.fit.parallel import scratch, total
 Array = NDArray[np.float64]
 Sums = tuple[Array, ...]
 
-__all__ = ["AFFINE", "CONSTANT", "NOTHING", "Block", "MemoryRows", "Rows", "Sums", "chunk_rows", "prepare"]
+__all__ = ["AFFINE", "CONSTANT", "NOTHING", "Block", "Kept", "MemoryRows", "Rows", "Sums", "chunk_rows", "prepare"]
 
 # which columns of X̃ a model may use beside its hidden units
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
 _CHUNK_NUMBERS = 1 << 16  # numbers in one block of hidden values: 512 kB, about the second-level cache
+_KEPT = 1 << 23  # numbers, 64 MB, that may be remembered of smooth units
 _CHUNK_ROWS = 512  # the fewest rows of a block: a GEMM with fewer is slow, whatever the cache holds
 
 
@@ -34,18 +35,26 @@ def chunk_rows(width: int) -> int:
     return max(_CHUNK_ROWS, _CHUNK_NUMBERS // max(width, 1))
 
 
+class Kept(NamedTuple):
+    """What passes with the same directions need not compute again: hidden values, features or slopes, each (m, k)."""
+
+    Z: Array | None = None
+    F: Array | None = None
+    D: Array | None = None
+
+
 class Block(NamedTuple):
-    """A few rows: ``X`` (k, d+1), ``Y`` (k, q), ``weight`` (k,) or None; ``Z`` (m, k): hidden values, if remembered."""
+    """A few rows: ``X`` (k, d+1), ``Y`` (k, q), ``weight`` (k,) or None; ``kept``: what is known of them already."""
 
     X: Array
     Y: Array
     weight: Array | None = None
-    Z: Array | None = None
+    kept: Kept = Kept()
 
     def hidden(self, U: Array) -> Array:
         """U X̃ᵀ (m, k): remembered for this U, or computed into a work array."""
-        if self.Z is not None:
-            return self.Z
+        if self.kept.Z is not None:
+            return self.kept.Z
         return np.matmul(U, self.X.T, out=scratch("Z", len(U), len(self.X)))
 
     def weigh(self, M: Array) -> Array:
@@ -90,8 +99,8 @@ class Rows(Protocol):
         ``part`` returns fresh arrays.
         """
 
-    def remember(self, U: Array) -> Rows:
-        """These rows with the hidden values of U kept, where that is worth its memory."""
+    def remember(self, keep: Callable[[Block], Kept], width: int, arrays: int) -> Rows:
+        """These rows with what ``keep`` returns for each block: so many ``arrays`` (width, k), if memory allows."""
 
     def centred(self, mean: Array) -> Rows:
         """These rows, of a model with NOTHING free, for one with a CONSTANT: Y without its mean (q,)."""
@@ -105,7 +114,8 @@ class MemoryRows:
     Y: Array
     weight: Array | None = None
     free: slice = field(default_factory=lambda: AFFINE)  # a slice is not hashable, so no plain default
-    hidden: tuple[Array, ...] | None = None
+    kept: tuple[Kept, ...] = ()
+    width: int = 0
 
     @property
     def n(self) -> int:
@@ -144,29 +154,34 @@ class MemoryRows:
     def sum(self, part: Callable[[Block], Sums], width: int) -> Sums:
         """Σ part(block), componentwise."""
 
-        def sliced(item: tuple[slice, Array | None]) -> Sums:
-            s, Z = item
-            return part(Block(self.X[s], self.Y[s], None if self.weight is None else self.weight[s], Z))
+        def sliced(item: tuple[slice, Kept]) -> Sums:
+            s, kept = item
+            return part(Block(self.X[s], self.Y[s], None if self.weight is None else self.weight[s], kept))
 
         slices = self._slices(width)
         # remembered values belong to blocks of one size; a pass in other blocks computes its own
-        fits = self.hidden is not None and width == len(self.hidden[0])
-        return total(sliced, list(zip(slices, self.hidden if self.hidden and fits else [None] * len(slices))))
+        return total(
+            sliced, list(zip(slices, self.kept if self.kept and width == self.width else [Kept()] * len(slices)))
+        )
 
-    def remember(self, U: Array) -> MemoryRows:
-        """With Z = UX̃ᵀ kept if it takes no more memory than X̃: it saves one GEMM in three."""
-        if not 0 < len(U) <= self.columns:
+    def remember(self, keep: Callable[[Block], Kept], width: int, arrays: int) -> MemoryRows:
+        """With Z = UX̃ᵀ kept, one GEMM in three is saved if it takes no more memory than X̃.
+
+        Two arrays spare smooth activations, which take longer than the GEMMs: they may also take a fixed amount.
+        """
+        limit = max(self.columns, _KEPT // max(self.n, 1) if arrays > 1 else 0)
+        if not 0 < arrays * width <= limit:
             return self
-        Z = tuple(np.empty((len(U), s.stop - s.start)) for s in self._slices(len(U)))
-        rows = MemoryRows(self.X, self.Y, self.weight, self.free, Z)
+        slices = self._slices(width)
+        kept: list[Kept] = [Kept()] * len(slices)
 
-        def fill(B: Block) -> Sums:
-            assert B.Z is not None
-            np.matmul(U, B.X.T, out=B.Z)
+        def fill(item: tuple[int, slice]) -> Sums:
+            k, s = item
+            kept[k] = keep(Block(self.X[s], self.Y[s]))
             return (np.zeros(0),)
 
-        rows.sum(fill, len(U))
-        return rows
+        total(fill, list(enumerate(slices)))
+        return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), width)
 
     def centred(self, mean: Array) -> MemoryRows:
         """The same rows for a model with a constant: Y without its mean (q,)."""

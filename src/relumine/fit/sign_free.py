@@ -42,6 +42,11 @@ class Shape:
         degree = self.activation.homogeneity
         return degree if self.homogeneous and degree and (degree == 1 or self.half[0] == 0.0) else None
 
+    @property
+    def costly(self) -> bool:
+        """Whether e takes longer than the matrix products around it: a smooth one does."""
+        return not self.activation.kinks
+
     def value(self, Z: Array, out: Array | None = None) -> Array:
         """e(Z), elementwise; in ``out`` where that is possible."""
         if self.absolute is not None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relumine.data.sources import Chunk, Source
 from relumine.data.whiten import Whitening, whitening_of
-from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Block, MemoryRows, Sums
+from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Block, Kept, MemoryRows, Sums
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
@@ -115,7 +115,7 @@ class StreamedRows:
         """Σ part(block) over the blocks of every chunk."""
         return self.source.reduce(partial(_sum_chunk, preparation=self.preparation, part=part, width=width))
 
-    def remember(self, U: Array) -> StreamedRows:
+    def remember(self, keep: Callable[[Block], Kept], width: int, arrays: int) -> StreamedRows:
         """Nothing of the size of the data is kept."""
         return self
 
