@@ -135,6 +135,8 @@ def test_product_is_the_gauss_newton_product_for_any_chunking(
     J = jacobian(rows, shape, at)
     expected = J.T @ (J @ flat(x, free)) / rows.total
     np.testing.assert_allclose(flat(y, free), expected, atol=1e-9 * np.abs(expected).max())
+    y.tau[free] = 0.0
+    assert not y.tau.any(), "what is not free does not move"
 
 
 @pytest.mark.parametrize("weighted", [False, True])

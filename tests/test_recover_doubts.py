@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import relumine as rl
 from relumine import InvalidInput, Status
+from relumine.methods.recover import _starts
 from relumine.methods.task import _copies
 
 
@@ -225,6 +226,11 @@ def test_hard_problems_end_with_their_reason(d: int, r: int, n: int, seconds: fl
     assert found.details["starts"] == 1
     with pytest.raises(rl.RecoveryFailed, match="Theorem 1"):
         rl.recover(X[:50], y[:50], width=r, activation=CUBIC, rng=0)
+
+
+def test_where_there_is_no_hope_one_start_is_enough() -> None:
+    cubic = rl.activations.get(CUBIC)
+    assert [_starts(5, width, cubic) for width in (3, 14, None)] == [20, 1, 20]
 
 
 def test_a_hard_problem_that_the_user_stops_is_interrupted() -> None:
