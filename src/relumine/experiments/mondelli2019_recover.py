@@ -15,7 +15,7 @@ from relumine.theory.advice import advise
 
 Cells = dict[str, Any]
 
-LIMITS = {50: (20, 900.0), 350: (6, 900.0), 2500: (6, 300.0)}  # samples per parameter, seconds
+LIMITS = {50: (6, 600.0), 350: (6, 600.0), 2500: (6, 300.0)}  # samples per parameter, seconds
 MEMORY, HOPELESS = 4_000_000_000, 100.0  # bytes; estimate over limit beyond which not even a first step would end
 
 
