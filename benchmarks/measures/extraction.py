@@ -1,8 +1,9 @@
 """Queries that `extract` needs, beside the published figures of attacks that choose their queries.
 
 Random networks: every weight, bias and output weight N(0, 1). Rows are standard Gaussian, at most 2^17.5 of them for
-784-32-1 and six per parameter for 784-64-1 (784-128-1 takes more than an hour on two cores). Each shape runs in a process of its own, for its peak memory, with at most
-``limit`` seconds of wall time; give it all cores (OPENBLAS_NUM_THREADS).
+784-32-1 and six per parameter for 784-64-1 (784-128-1 takes more than an hour on two cores). Each shape runs in a
+process of its own, for its peak memory, with at most ``limit`` seconds of wall time; give it all cores
+(OPENBLAS_NUM_THREADS).
 """
 
 from __future__ import annotations
