@@ -81,8 +81,8 @@ def smallest(counts: dict[int, Count]) -> int | None:
 
 
 def section(report: Row) -> str:
-    most = max(report["settings"]["ratios"])
-    found, rows = curves(report), []
+    ratios = sorted(report["settings"]["ratios"])
+    most, found, rows = max(ratios), curves(report), []
     names = [name for name in METHODS if any(name in methods for methods in found.values())]
     for name in names:
         row = [name]
@@ -98,10 +98,9 @@ def section(report: Row) -> str:
                 row.append("")
         rows.append(row)
     ours = [
-        [f"{size} relumine", *(str(methods[OURS][r]) if r in methods[OURS] else "" for r in sorted(methods[OURS]))]
+        [f"(d, m) = {size}", *(str(methods[OURS][r]) if r in methods[OURS] else "" for r in ratios)]
         for size, methods in found.items()
     ]
-    ratios = sorted(report["settings"]["ratios"])
     return "\n\n".join(
         [
             "## Samples per parameter needed for 95 % exact recovery",
