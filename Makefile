@@ -37,6 +37,9 @@ bench: setup
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --without extraction --out build/results
 	$(BIN)/python -m benchmarks run --only extraction --out build/results
 	$(BIN)/python -m benchmarks.regressor
+	$(BIN)/python -m benchmarks.sgd docs/results/sgd.json
+	$(BIN)/python -m benchmarks.out_of_core make build/rows
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.out_of_core measure build/rows --out docs/results/out_of_core.json
 	cp build/results/*.json docs/results/
 	$(BIN)/python -m benchmarks tables
 
