@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import relumine as rl
 from relumine.steps import subsets as subsets_module
-from relumine.steps.orient import flip_columns, orient
+from relumine.steps.orient import flip_columns, open_signs, orient
 from relumine.steps.subsets import nearest_subset, some_subset, subsets
 
 
@@ -78,3 +78,16 @@ def test_flip_columns_are_what_a_flip_adds() -> None:
         change = net.flip([i])
         added = np.column_stack([change.v - net.v, change.c - net.c]).ravel()
         np.testing.assert_allclose(flip_columns(net)[:, i], added, atol=1e-14)
+
+
+@pytest.mark.parametrize("m", [5, 18])
+def test_open_signs_are_those_that_the_affine_part_does_not_decide(m: int) -> None:
+    """Two units that cancel in (v, c) may be flipped together; with a bias, also those that cancel in v alone."""
+    rng = np.random.default_rng(m)
+    W, b, a = rng.normal(size=(m, m + 3)), rng.normal(size=m), rng.uniform(0.5, 2.0, size=m)
+    W[1], b[1], a[1] = W[0], b[0], -a[0]
+    W[3], b[3], a[3] = W[2], b[2] + 1.0, -a[2]
+    net = rl.Network(W, b, a)
+    assert np.flatnonzero(open_signs(net, 1e-9)).tolist() == [0, 1]
+    assert np.flatnonzero(open_signs(net, 1e-9, bias=True)).tolist() == [0, 1, 2, 3]
+    assert open_signs(net, 1e3).all()

@@ -407,6 +407,21 @@ def test_an_output_bias_leaves_the_signs_known_in_noise(d: int, m: int, outputs:
     assert (pairs.min(axis=1) < 0.1).all()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_signs_that_noise_leaves_open_are_not_claimed(seed: int) -> None:
+    """Few inputs, much noise: v says little about which units are flipped."""
+    truth = rl.planted.network(3, 6, rng=seed).replace(c=0.7)
+    X = np.random.default_rng(seed + 50).normal(size=(3000, 3))
+    y = truth(X)
+    y = y + 0.3 * y.std() * np.random.default_rng(seed + 99).normal(size=3000)
+    found = rl.recover(X, y, width=6, rng=0, on_failure="return")
+    U, V = (np.column_stack([net.W, net.b]) for net in (truth.scaled(), found.network))
+    cosines = (V @ U.T) / np.linalg.norm(V, axis=1)[:, None] / np.linalg.norm(U, axis=1)
+    nearest = cosines[np.arange(len(V)), np.abs(cosines).argmax(axis=1)]
+    assert all(nearest[i] > 0.0 for i in found.units.recovered)
+    assert sorted(found.units.recovered + found.units.up_to_sign) == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_linear_part_is_kept_in_noise() -> None:
     truth = rl.planted.network(6, 4, rng=3).replace(v=np.arange(6.0) / 4.0, c=1.0)
     X, y = rl.planted.sample(truth, n=3000, rng=4, noise=0.1)

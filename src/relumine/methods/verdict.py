@@ -24,7 +24,7 @@ from relumine.methods.search import STRUCTURE
 from relumine.methods.task import Task
 from relumine.network import Network
 from relumine.results import Certificate, InvalidInput, Recovery, Stage, StandardErrors, Status, Units
-from relumine.steps.orient import flip_columns, orient
+from relumine.steps.orient import flip_columns, open_signs, orient
 from relumine.steps.subsets import subsets
 from relumine.theory.identifiability import sign_patterns
 
@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 
 __all__ = ["Answer", "conclude", "settle"]
 
+_LEFT = 4.0  # times what the chosen flips leave of the affine part: as much may be left by the right ones
 _SHOWN = 2000  # rows set aside whose predictions go with the result
 _DENSE_EXACT, _DENSE_NOISY = 1600, 4000  # parameters up to which the Fisher matrix is formed
 
@@ -41,7 +42,8 @@ class Answer:
     """A network in white coordinates, the model of ``rows`` that it is, and its relative loss.
 
     ``squares`` (q,): Σω r² of each output. ``exact``: the residual is rounding error. ``free``: which of (v, c) are
-    parameters; all of them if the signs are open. ``signs``: where they come from.
+    parameters; all of them if the signs are open. ``signs``: where they come from; ``open`` (m,): units whose sign the
+    noise leaves open.
     """
 
     net: Network
@@ -52,6 +54,7 @@ class Answer:
     exact: bool
     free: slice
     signs: str
+    open: NDArray[np.bool_] | None = None
 
 
 def settle(task: Task, at: Projection, *, seconds: float = 20.0, hurried: bool = False) -> Answer:
@@ -93,7 +96,12 @@ def _signed(task: Task, answer: Answer, free: slice, seconds: float) -> Answer |
     tau[free] = (task.tau + fit.at.tau)[free]
     pure = plain.network(fit.at.U, fit.at.A, tau)
     how += "; an output bias stays" if bias else ""
-    return Answer(pure, rows, fit.at.model, fit.at.squares, loss, now_exact, free, how)
+    signed = Answer(pure, rows, fit.at.model, fit.at.squares, loss, now_exact, free, how)
+    if now_exact or not _flips(net):
+        return signed
+    # what these flips leave is noise; others that leave a few times as much may be the right ones
+    limit = _LEFT * max(orientation.residual * _size(net), _noise(task, answer))
+    return replace(signed, open=open_signs(orientation.network, limit, bias=bias))
 
 
 def _worse(task: Task, answer: Answer, loss: float, free: slice) -> bool:
@@ -112,11 +120,20 @@ def _flips(net: Network) -> bool:
 def _chance(task: Task, answer: Answer, free: slice) -> bool:
     """Whether there are so many flips that some make the affine part vanish, to the digits known of it, by chance."""
     net = answer.net
-    size = float((np.abs(np.atleast_2d(net.a)) * np.linalg.norm(net.W, axis=1)).max())
-    noise = 3.0 * np.sqrt(answer.loss / task.rows.n)  # of a coefficient, about, in the task's units
-    digits = 8.0 if answer.exact else float(np.clip(np.log10(size / max(noise, 1e-300)), 0.0, 8.0))
+    digits = 8.0 if answer.exact else float(np.clip(np.log10(_size(net) / max(_noise(task, answer), 1e-300)), 0.0, 8.0))
     constraints = parameter_count(net, AFFINE) - parameter_count(net, free)
     return net.m * log10(2.0) > digits * constraints - 3.0
+
+
+def _size(net: Network) -> float:
+    """Of the largest a_i(w_i, b_i)."""
+    units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
+    return float(units.max())
+
+
+def _noise(task: Task, answer: Answer) -> float:
+    """Of an affine coefficient, about, in the task's units."""
+    return 3.0 * float(np.sqrt(answer.loss / task.rows.n))
 
 
 def _from_the_remainder(task: Task, net: Network, unit: int) -> Array:
@@ -156,7 +173,7 @@ def conclude(
     """Weigh the evidence."""
     began = time.perf_counter()
     order = _order(task.to_user(answer.net))
-    answer = replace(answer, net=answer.net.permuted(order))
+    answer = replace(answer, net=answer.net.permuted(order), open=None if answer.open is None else answer.open[order])
     limit = _DENSE_EXACT if answer.exact else 0 if interrupted else _DENSE_NOISY
     net, errors, inference = _finished(task, answer, limit)
     held = _held_out(task, net)
@@ -301,7 +318,10 @@ def _remarks(answer: Answer, net: Network, width: int | None, status: Status) ->
         pure = answer.free == NOTHING and answer.exact and net.activation.name == "relu"
         if pure and open_signs <= 16 and net.m <= 40:
             flippable = np.asarray((sign_patterns(net, 1e-8).patterns < 0).any(axis=0))
-    if flippable.any() and answer.free != AFFINE:
+    if answer.open is not None and answer.open.any():
+        flippable |= answer.open
+        remarks.append("the noise leaves some signs open: other choices leave an affine part that is no larger")
+    elif flippable.any() and answer.free != AFFINE:
         remarks.append("several choices of signs give the same function (Theorem 3.4)")
     known, unknown = np.flatnonzero(~flippable), np.flatnonzero(flippable)
     return Units(tuple(known.tolist()), tuple(unknown.tolist()), tuple(absorbed)), remarks

@@ -12,7 +12,9 @@ from relumine.steps.subsets import nearest_subset, some_subset
 
 Array = NDArray[np.float64]
 
-__all__ = ["Orientation", "flip_columns", "orient"]
+__all__ = ["Orientation", "flip_columns", "open_signs", "orient"]
+
+_ALL_FLIPS = 16  # units up to which every set of flips is looked at; beyond, those of one and two
 
 
 class Orientation(NamedTuple):
@@ -76,3 +78,28 @@ def orient(net: Network, *, exact: bool = True, bias: bool = False, seconds: flo
     turned = net.flip(np.flatnonzero(flips))
     left = max(float(np.abs(turned.v).max()), 0.0 if bias else float(np.abs(turned.c).max()))
     return Orientation(turned, left / size, how)
+
+
+def open_signs(net: Network, limit: float, *, bias: bool = False) -> NDArray[np.bool_]:
+    """Units (m,) in some set of flips after which no entry of the affine part exceeds ``limit``: their signs are open.
+
+    For the network of an orientation whose (v, c), or v alone with a ``bias``, is known up to an error of that size.
+
+    Examples
+    --------
+    >>> net = Network(np.eye(2), [0.3, -0.2], [1.0, -0.01])
+    >>> open_signs(net, 0.1)
+    array([False,  True])
+    """
+    wanted = np.ones(((net.q or 1), net.d + 1), dtype=bool)
+    wanted[:, -1] = not bias
+    affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)])[wanted]
+    M = flip_columns(net)[wanted.ravel()]
+    if net.m <= _ALL_FLIPS:
+        sets = (np.arange(1, 1 << net.m)[:, None] >> np.arange(net.m) & 1).astype(bool)
+    else:
+        pairs = np.column_stack(np.tril_indices(net.m))
+        sets = np.zeros((len(pairs), net.m), dtype=bool)
+        sets[np.arange(len(pairs))[:, None], pairs] = True
+    left = np.abs(affine + sets @ M.T).max(axis=1, initial=0.0)
+    return np.asarray(sets[left <= limit].any(axis=0))
