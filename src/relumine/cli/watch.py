@@ -101,4 +101,4 @@ class Watch:
         if self.expected is None or not step.units or step.seconds < 1.0:
             return ""
         left = self.expected(step.units) - spent
-        return f", about {duration(left)} left" if left > 0.0 else ", longer than most"
+        return f", about {duration(left)} left" if left > 0.0 else ""
