@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import log2
 
 from benchmarks.measures import frontier, rates
+from benchmarks.measures.fair import gather
 from benchmarks.methods import ALTERNATIVES, OURS
 from benchmarks.results import Row
 from benchmarks.text import table
@@ -24,7 +25,7 @@ Bar = tuple[str, str, bool]
 def bars(reports: dict[str, Row]) -> Iterator[Bar]:
     """What, what was measured, and whether that is enough."""
     if "rates" in reports:
-        found = rates.gather(reports["rates"])
+        found = gather(reports["rates"], "methods")
         for size in (size for size in SIZES if size in found):
             ours = rates.count(found[size][OURS])
             yield f"{size}: exact in at least 95 %", str(ours), ours.rate >= 0.95

@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks import bars
 from benchmarks.counting import Count
 from benchmarks.measures import MEASURES, catalogue, frontier, rates
+from benchmarks.measures.fair import gather
 from benchmarks.methods import ALTERNATIVES, OURS
 from benchmarks.results import RESULTS, ROOT, Row, load
 from benchmarks.text import duration, table
@@ -50,7 +51,7 @@ def readme(reports: dict[str, Row]) -> str:
     parts = []
     if "rates" in reports:
         rows = []
-        for problem, methods in rates.gather(reports["rates"]).items():
+        for problem, methods in gather(reports["rates"], "methods").items():
             others = {name: rates.count(methods[name]) for name in ALTERNATIVES if name in methods}
             best = max(others, key=lambda name: others[name].rate, default=None)
             descent = [others[name] for name in others if not name.startswith("scipy")]

@@ -7,7 +7,6 @@ form max(z, 0). A variant starts again until a fit is exact or its time (five ti
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import count, product
 from math import ceil, inf
@@ -17,7 +16,7 @@ import numpy as np
 
 from benchmarks.clock import budget, now
 from benchmarks.counting import Count
-from benchmarks.measures.fair import LEAST, TIMES, attempt
+from benchmarks.measures.fair import LEAST, TIMES, attempt, gather
 from benchmarks.methods import OURS
 from benchmarks.problems.base import Planted, random_network
 from benchmarks.results import Row
@@ -78,14 +77,6 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
             yield f"{problem.name} seed {seed}", work
 
 
-def gather(report: Row) -> dict[str, dict[str, list[Row]]]:
-    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in report["rows"]:
-        for name, result in row["variants"].items():
-            found[row["problem"]][name].append(result)
-    return found
-
-
 def section(report: Row) -> str:
     parts = [
         "## What each part contributes",
@@ -94,7 +85,7 @@ def section(report: Row) -> str:
         f"starts again until a fit is exact or {TIMES:g} times relumine's time (at least {LEAST:g} s) is over. "
         f"{seeds_of(report)}",
     ]
-    for problem, variants in gather(report).items():
+    for problem, variants in gather(report, "variants").items():
         rows = []
         for name, results in variants.items():
             hits = Count(sum(r["exact"] for r in results), len(results))
@@ -109,7 +100,7 @@ def section(report: Row) -> str:
 def comparable(report: Row) -> dict[str, Any]:
     return {
         f"{problem}, {name}": Count(sum(r["exact"] for r in results), len(results))
-        for problem, variants in gather(report).items()
+        for problem, variants in gather(report, "variants").items()
         for name, results in variants.items()
         if name.startswith("sign-free, 1.5")
     }

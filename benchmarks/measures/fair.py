@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
 from math import inf
@@ -42,6 +43,15 @@ def contest(problem: Problem, seed: int, names: Iterable[str], cap: float = inf)
         if name != OURS and METHODS[name].skip(problem) is None:
             results[name] = attempt(name, planted, allowance, seed)
     return results
+
+
+def gather(report: Row, what: str) -> dict[str, dict[str, list[Row]]]:
+    """Results by problem and name; ``what``: the entry of a row that holds them, "methods" or "variants"."""
+    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in report["rows"]:
+        for name, result in row[what].items():
+            found[row["problem"]][name].append(result)
+    return found
 
 
 def exact(result: Row, within: float = EXACT) -> bool:

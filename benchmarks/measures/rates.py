@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from benchmarks import draw
 from benchmarks.compare import Speed
 from benchmarks.counting import Count
-from benchmarks.measures.fair import CLOSE, LEAST, TIMES, contest, exact
+from benchmarks.measures.fair import CLOSE, LEAST, TIMES, contest, exact, gather
 from benchmarks.methods import ALTERNATIVES, METHODS, OURS
 from benchmarks.problems.base import Problem, generic, random_network
 from benchmarks.results import Row
@@ -49,15 +48,6 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
             yield f"{problem.name} seed {seed}", work
 
 
-def gather(report: Row) -> dict[str, dict[str, list[Row]]]:
-    """Results by problem and method."""
-    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in report["rows"]:
-        for name, result in row["methods"].items():
-            found[row["problem"]][name].append(result)
-    return found
-
-
 def count(results: list[Row], within: float | None = None) -> Count:
     """How many are exact (or within some error)."""
     return Count(sum(exact(r) if within is None else exact(r, within) for r in results), len(results))
@@ -79,7 +69,7 @@ def section(report: Row) -> str:
         f"{seeds_of(report)}",
         "![Rates of exact recovery](figures/bench-rates.svg)",
     ]
-    for problem, methods in gather(report).items():
+    for problem, methods in gather(report, "methods").items():
         rows = []
         for name in METHODS:
             if name not in methods:
@@ -107,14 +97,14 @@ def _why(report: Row, name: str, method: str) -> str:
 def figures(report: Row, folder: Path) -> None:
     data = {
         problem: {name: count(results[name]) for name in (OURS, *ALTERNATIVES) if name in results}
-        for problem, results in gather(report).items()
+        for problem, results in gather(report, "methods").items()
     }
     draw.bars(data, folder / "bench-rates.svg")
 
 
 def comparable(report: Row) -> dict[str, Any]:
     speed, found = report["machine"]["gemm_gflops"], {}
-    for problem, methods in gather(report).items():
+    for problem, methods in gather(report, "methods").items():
         found[f"exact, {problem}"] = count(methods[OURS])
         # the machine's own GEMM is the unit of time
         found[f"time, {problem}"] = Speed(1.0 / (median(methods[OURS], "seconds") * speed), 1.6)
