@@ -31,10 +31,11 @@ test: lint
 test-all: lint
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "slow or not slow"
 
-# About two hours, then up to two more for the black boxes, on all cores. A run that was stopped goes on where it was;
-# `rm -r build/results` begins anew.
+# About two hours on two idle cores, the black boxes at the end with all of them. A run that was stopped goes on where
+# it was; `rm -r build/results` begins anew.
 bench: setup
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --without extraction --out build/results
+	@$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check '.[torch]' || echo 'PyTorch could not be installed: its rows will be missing'
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --jobs 2 --without extraction --out build/results
 	$(BIN)/python -m benchmarks run --only extraction --out build/results
 	$(BIN)/python -m benchmarks.regressor
 	$(BIN)/python -m benchmarks.sgd docs/results/sgd.json

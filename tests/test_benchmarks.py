@@ -220,3 +220,14 @@ def test_run_writes_rows_and_skips_what_is_done(tmp_path: Path, capsys: pytest.C
     assert [row["right_width"] for row in report["rows"]] == [True, True]
     assert command.main(arguments) == 0
     assert "done already" in capsys.readouterr().out
+
+
+def test_measures_side_by_side_are_the_same(tmp_path: Path) -> None:
+    arguments = ["run", "--quick", "--only", "width_unknown", "memory", "--seeds", "1", "--jobs", "2"]
+    assert command.main([*arguments, "--out", str(tmp_path / "two")]) == 0
+    assert command.main(["run", *arguments[1:4], "--seeds", "1", "--out", str(tmp_path / "one")]) == 0
+    two, one = load(tmp_path / "two" / "width_unknown.json"), load(tmp_path / "one" / "width_unknown.json")
+    assert two is not None
+    assert one is not None
+    assert [row["error"] for row in two["rows"]] == [row["error"] for row in one["rows"]]
+    assert (tmp_path / "two" / "memory.json").exists()

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 
 from benchmarks.results import Row
 
-__all__ = ["MEASURES", "Measure"]
+__all__ = ["MEASURES", "TOGETHER", "Measure"]
 
 _NAMES = (
     "hot",
@@ -31,6 +31,8 @@ _NAMES = (
     "width_unknown",
     "extraction",
 )
+# Rates, and CPU seconds compared within the measure: these can share a machine. The others have it to themselves.
+TOGETHER = ("rates", "frontier", "trace", "ablation", "catalogue", "width_unknown")
 
 
 class Measure(Protocol):

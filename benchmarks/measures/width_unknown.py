@@ -14,7 +14,7 @@ from benchmarks.text import seeds_of, table
 NAME = "width_unknown"
 FULL: Row = {
     "problems": [f"({d},{m}) n/p=5" for d, m in ((10, 5), (10, 10), (10, 20), (20, 20), (50, 20), (100, 10))],
-    "seeds": 5,
+    "seeds": 10,
     "first": 30000,
 }
 QUICK: Row = {"problems": ["(10,5) n/p=5", "(10,10) n/p=5"], "seeds": 2, "first": 30000}
