@@ -1,4 +1,4 @@
-"""docs/benchmarks.md, its figures and the table in the README, from the JSON in docs/results; nothing in them is typed.
+"""docs/benchmarks.md, its figures and what other pages say of measurements, from JSON; nothing in them is typed.
 
 ``python -m benchmarks tables``. docs/scale.md takes its table from :mod:`benchmarks.out_of_core` in the same way.
 """
@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from benchmarks import bars
+from benchmarks import bars, papers
 from benchmarks.counting import Count
-from benchmarks.measures import MEASURES, catalogue, frontier, rates
+from benchmarks.measures import MEASURES, Measure, catalogue, frontier, rates
 from benchmarks.measures.fair import gather
 from benchmarks.methods import ALTERNATIVES, OURS
 from benchmarks.results import RESULTS, ROOT, Row, load
@@ -35,7 +37,7 @@ def page(reports: dict[str, Row]) -> str:
         *sorted(machines),
     ]
     parts += [short] if (short := bars.section(reports)) else []
-    parts += [MEASURES[name].section(reports[name]) for name in ORDER if name in reports]
+    parts += [part(MEASURES[name], "section")(reports[name]) for name in ORDER if name in reports]
     return "\n\n".join(parts) + "\n"
 
 
@@ -44,6 +46,21 @@ def _machine(report: Row) -> str:
     libraries = ", ".join(f"{k} {m[k]}" for k in ("numpy", "scipy", "scikit-learn", "torch") if m.get(k))
     place = f"{m['cpu']}, {m['cores']} cores, {m['memory_gb']:g} GB"
     return f"Machine: {place}; Python {m['python']}, {libraries}, {m['blas']}."
+
+
+def part(measure: Measure, name: str) -> Callable[..., Any]:
+    """What a measure has to say somewhere, or nothing."""
+    return getattr(measure, name, lambda *_: {})
+
+
+def elsewhere(reports: dict[str, Row]) -> Iterator[tuple[str, str, str]]:
+    """Pages other than this one: path, measure, text."""
+    for name, report in reports.items():
+        for path, text in part(MEASURES[name], "elsewhere")(report).items():
+            yield path, name, text
+    if reports:
+        yield "README.md", "recovery table", readme(reports)
+    yield from papers.blocks(RESULTS.parent / "figures")
 
 
 def readme(reports: dict[str, Row]) -> str:
@@ -86,6 +103,8 @@ def put(path: Path, mark: str, content: str) -> None:
     """Replace what stands between two comments."""
     begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     text = path.read_text()
+    if begin not in text or end not in text:
+        raise ValueError(f"{path} has no place for {mark}: {begin} … {end}")
     path.write_text(re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{content}\n{end}", text, flags=re.S))
 
 
@@ -96,11 +115,10 @@ def write(results: Path = RESULTS, root: Path = ROOT) -> list[str]:
     (root / "docs").mkdir(parents=True, exist_ok=True)
     (root / "docs" / "benchmarks.md").write_text(page(reports))
     for name, report in reports.items():
-        figures = getattr(MEASURES[name], "figures", None)
-        if figures is not None:
-            figures(report, root / "docs" / "figures")
-    if (root / "README.md").exists() and reports:
-        put(root / "README.md", "recovery table", readme(reports))
+        part(MEASURES[name], "figures")(report, root / "docs" / "figures")
+    for path, name, text in elsewhere(reports):
+        if (root / path).exists():
+            put(root / path, name, text)
     if (root / "docs" / "scale.md").exists():
         from benchmarks import out_of_core
 

@@ -19,7 +19,7 @@ from benchmarks.problems import CATALOGUE
 from benchmarks.problems.base import Problem, generic
 from benchmarks.problems.shipped import FOLDER
 from benchmarks.results import Store, load
-from benchmarks.tables import page, readme, write
+from benchmarks.tables import elsewhere, page, write
 
 import relumine as rl
 
@@ -198,7 +198,8 @@ def test_the_stored_pages_are_those_of_the_stored_results() -> None:
     if not reports or not all(report["complete"] for report in reports.values()):
         pytest.skip("a benchmark is running, or has been stopped")
     assert (root / "docs" / "benchmarks.md").read_text() == page(reports)
-    assert readme(reports) in (root / "README.md").read_text()
+    for path, name, text in elsewhere(reports):
+        assert f"<!-- {name}: begin -->\n{text}\n<!-- {name}: end -->" in (root / path).read_text(), (path, name)
 
 
 def test_every_measure_has_a_plan() -> None:

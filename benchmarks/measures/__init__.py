@@ -2,7 +2,9 @@
 
 - ``NAME``, ``FULL`` and ``QUICK``: settings (sizes, seeds); ``MINUTES``: what they take, full and quick;
 - ``cells(settings, rows)``: pairs (key, work); ``work()`` gives the row to store, rows already stored are at hand;
-- ``section(report)``: its part of docs/benchmarks.md;  ``figures(report, folder)``, if it has any;
+- ``section(report)``: its part of docs/benchmarks.md, or ``elsewhere(report)``: its part of other pages, by their path,
+  put between the marks ``<!-- NAME: begin -->`` and ``<!-- NAME: end -->`` there; or both;
+- ``figures(report, folder)``, if it has any;
 - ``comparable(report)``: what :mod:`benchmarks.compare` looks at, a :class:`~benchmarks.counting.Count` or a
   :class:`~benchmarks.compare.Speed` by name.
 """
@@ -45,9 +47,6 @@ class Measure(Protocol):
 
     def cells(self, settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
         """What to measure."""
-
-    def section(self, report: Row) -> str:
-        """Markdown."""
 
     def comparable(self, report: Row) -> dict[str, Any]:
         """Counts and speeds."""
