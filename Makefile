@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+TORCH  ?= torch==2.13.0
 STAMP  := $(VENV)/.installed
 
 .PHONY: setup demo test test-all lint bench bench-quick docs clean
@@ -34,7 +35,7 @@ test-all: lint
 # About two hours on two idle cores, the black boxes at the end with all of them. A run that was stopped goes on where
 # it was; `rm -r build/results` begins anew.
 bench: setup
-	@$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check '.[torch]' || echo 'PyTorch could not be installed: its rows will be missing'
+	@$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' || echo 'PyTorch could not be installed: its rows will be missing'
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --jobs 2 --without extraction --out build/results
 	$(BIN)/python -m benchmarks run --only extraction --out build/results
 	$(BIN)/python -m benchmarks.regressor

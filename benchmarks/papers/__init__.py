@@ -1,6 +1,6 @@
 """What the papers' figures show, in words: sentences and tables from the JSON that `relumine paper` wrote.
 
-Each file is called like its paper and has ``PAGE``, the page it speaks on, and ``blocks(folder)``: Markdown by name, put
+Each file is called like its paper and has ``PAGE``, where it speaks, and ``blocks(folder)``: Markdown by name, put
 between the marks ``<!-- name: begin -->`` and ``<!-- name: end -->``; ``folder`` holds the paper's JSON files.
 """
 
