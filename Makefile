@@ -38,10 +38,6 @@ bench: setup
 	@$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' || echo 'PyTorch could not be installed: its rows will be missing'
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --jobs 2 --without extraction --out build/results
 	$(BIN)/python -m benchmarks run --only extraction --out build/results
-	$(BIN)/python -m benchmarks.regressor
-	$(BIN)/python -m benchmarks.sgd docs/results/sgd.json
-	$(BIN)/python -m benchmarks.out_of_core make build/rows
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.out_of_core measure build/rows --out docs/results/out_of_core.json
 	cp build/results/*.json docs/results/
 	$(BIN)/python -m benchmarks tables
 

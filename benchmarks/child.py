@@ -15,9 +15,9 @@ from benchmarks.results import ROOT, Row
 _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-def run_alone(function: str, *arguments: float) -> Row:
-    """The row that ``module:function`` returns for these numbers, computed by a fresh interpreter."""
-    command = [sys.executable, "-c", "from benchmarks.child import main; main()", function, *map(str, arguments)]
+def run_alone(function: str, *arguments: float | str) -> Row:
+    """The row that ``module:function`` returns for these arguments, computed by a fresh interpreter."""
+    command = [sys.executable, "-c", "from benchmarks.child import main; main()", function, *map(json.dumps, arguments)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     row: Row = json.loads(done.stdout.splitlines()[-1])
     return row
@@ -26,8 +26,8 @@ def run_alone(function: str, *arguments: float) -> Row:
 def main() -> None:
     """The other side: call the function and print what it returns."""
     module, name = sys.argv[1].split(":")
-    numbers: list[Any] = [json.loads(text) for text in sys.argv[2:]]
-    print(json.dumps(getattr(import_module(module), name)(*numbers)))
+    arguments: list[Any] = [json.loads(text) for text in sys.argv[2:]]
+    print(json.dumps(getattr(import_module(module), name)(*arguments)))
 
 
 def peak_bytes(*, reset: bool = False) -> int:

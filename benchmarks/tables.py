@@ -1,6 +1,6 @@
 """docs/benchmarks.md, its figures and what other pages say of measurements, from JSON; nothing in them is typed.
 
-``python -m benchmarks tables``. docs/scale.md takes its table from :mod:`benchmarks.out_of_core` in the same way.
+``python -m benchmarks tables``.
 """
 
 from __future__ import annotations
@@ -119,8 +119,4 @@ def write(results: Path = RESULTS, root: Path = ROOT) -> list[str]:
     for path, name, text in elsewhere(reports):
         if (root / path).exists():
             put(root / path, name, text)
-    if (root / "docs" / "scale.md").exists():
-        from benchmarks import out_of_core
-
-        put(root / "docs" / "scale.md", "out of core", out_of_core.tables(load(results / "out_of_core.json")))
     return list(reports)
