@@ -31,10 +31,13 @@ _NAMES = (
     "decoding",
     "catalogue",
     "width_unknown",
+    "tensors",
+    "tensor_method",
     "extraction",
 )
 # Rates, and CPU seconds compared within the measure: these can share a machine. The others have it to themselves.
 TOGETHER = ("rates", "frontier", "trace", "ablation", "catalogue", "width_unknown")
+TOGETHER += ("tensors", "tensor_method")
 
 
 class Measure(Protocol):
