@@ -29,14 +29,17 @@ _NAMES = (
     "scaling",
     "memory",
     "decoding",
+    "sgd",
     "catalogue",
     "width_unknown",
     "tensors",
     "tensor_method",
+    "regressor",
+    "out_of_core",
     "extraction",
 )
 # Rates, and CPU seconds compared within the measure: these can share a machine. The others have it to themselves.
-TOGETHER = ("rates", "frontier", "trace", "ablation", "catalogue", "width_unknown")
+TOGETHER = ("rates", "frontier", "trace", "ablation", "catalogue", "width_unknown", "regressor")
 TOGETHER += ("tensors", "tensor_method")
 
 
