@@ -36,11 +36,16 @@ _NAMES = (
     "tensor_method",
     "regressor",
     "out_of_core",
+    "zhong",
+    "noise",
+    "first_steps",
+    "smooth",
     "extraction",
 )
 # Rates, and CPU seconds compared within the measure: these can share a machine. The others have it to themselves.
 TOGETHER = ("rates", "frontier", "trace", "ablation", "catalogue", "width_unknown", "regressor")
 TOGETHER += ("tensors", "tensor_method")
+TOGETHER += ("zhong", "noise", "first_steps", "smooth")
 
 
 class Measure(Protocol):

@@ -1,0 +1,83 @@
+"""Standard errors: how often 95 % intervals cover the truth, where they should and where they are known to be short."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import relumine as rl
+from benchmarks.counting import Count
+from benchmarks.results import Row
+from benchmarks.text import seeds_of, table
+from relumine.results import Status
+
+NAME = "noise"
+FULL: Row = {
+    # d, m, n, signal over noise, degrees between the first two units (None: as they come), fits
+    "problems": [[10, 5, 2750, 10.0, None, 80], [3, 3, 300, 3.0, 30.0, 25]],
+    "level": 0.95,
+    "first": 60000,
+}
+QUICK: Row = FULL | {"problems": [[10, 5, 2750, 10.0, None, 2], [3, 3, 300, 3.0, 30.0, 2]]}
+MINUTES = (1.5, 0.1)
+
+
+def fit(d: int, m: int, n: int, ratio: float, angle: float | None, level: float, seed: int) -> Row:
+    """One fit to noisy data: how many of its intervals cover, if it has any."""
+    family: Row = {} if angle is None else {"family": "nearly_parallel", "angle": angle}
+    truth = rl.planted.network(d, m, rng=seed, **family)
+    X, clean = rl.planted.sample(truth, n, rng=seed + 1)
+    y = clean + clean.std() / ratio * np.random.default_rng(seed + 2).normal(size=n)
+    found = rl.recover(X, y, width=m, rng=seed + 3, on_failure="return")
+    row: Row = {"d": d, "m": m, "n": n, "ratio": ratio, "angle": angle, "seed": seed, "status": found.status.value}
+    if found.status is not Status.NOISY or found.network.m != m:
+        return row | {"covered": 0, "intervals": 0}
+    near = rl.metrics.match(found.network, truth).network
+    low, high = found.confidence_interval(level)
+    inside = [(getattr(low, key) <= getattr(near, key)) & (getattr(near, key) <= getattr(high, key)) for key in "Wba"]
+    return row | {"covered": int(sum(part.sum() for part in inside)), "intervals": sum(part.size for part in inside)}
+
+
+def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
+    for *problem, fits in settings["problems"]:
+        for seed in range(settings["first"], settings["first"] + fits):
+            yield f"{problem} seed {seed}", partial(fit, *problem, settings["level"], seed)
+
+
+def gather(report: Row) -> dict[str, list[Row]]:
+    """Fits by problem, in words."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in report["rows"]:
+        near = "" if row["angle"] is None else f", two units {row['angle']:g}° apart"
+        found[f"d = {row['d']}, m = {row['m']}{near}"].append(row)
+    return found
+
+
+def covered(rows: list[Row]) -> Count:
+    """Intervals; those of one fit depend on each other, so this is a share and not a number of trials."""
+    return Count(sum(row["covered"] for row in rows), sum(row["intervals"] for row in rows))
+
+
+def elsewhere(report: Row) -> dict[str, str]:
+    """A table for docs/guarantees.md."""
+    lines = []
+    for name, rows in gather(report).items():
+        noisy = sum(row["status"] == Status.NOISY.value for row in rows)
+        p = rows[0]["m"] * (rows[0]["d"] + 1)
+        line = [name, f"{rows[0]['n']}", f"{rows[0]['n'] / p:.0f}", f"{rows[0]['ratio']:g}", f"{noisy} of {len(rows)}"]
+        lines.append([*line, f"{covered(rows).rate:.0%}".replace("%", " %")])
+    header = ["planted network", "n", "n/p", "signal over noise", "called `noisy`", "95 % intervals that cover"]
+    text = f"Coverage, over the fits called `noisy` and all entries of W, b and a. {seeds_of(report)}"
+    return {"docs/guarantees.md": "\n\n".join([text, table(header, lines)])}
+
+
+def comparable(report: Row) -> dict[str, Any]:
+    """Fits that are called noisy: intervals of one fit are not independent, so their share is not compared."""
+    return {
+        f"called noisy, {name}": Count(sum(row["status"] == Status.NOISY.value for row in rows), len(rows))
+        for name, rows in gather(report).items()
+    }

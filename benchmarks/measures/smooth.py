@@ -1,0 +1,85 @@
+"""How many samples a smooth activation takes: σ(x) = tanh(5x/2), random units with biases, and orthonormal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import relumine as rl
+from benchmarks.counting import Count
+from benchmarks.measures.fair import EXACT
+from benchmarks.results import Row
+from benchmarks.text import seeds_of, table
+from relumine.experiments.mondelli2019_recover import SteepTanh
+
+NAME = "smooth"
+FULL: Row = {"m": 10, "ratios": [6, 12, 20, 30], "seeds": 5, "first": 70000}
+QUICK: Row = FULL | {"ratios": [30], "seeds": 2}
+MINUTES = (4.0, 0.1)
+KINDS = {"random": "random directions, b in [−1, 1]", "orthonormal": "orthonormal, b = 0, a = 1"}
+
+
+def solve(kind: str, m: int, ratio: int, seed: int) -> Row:
+    """One recovery, d = m, from ``ratio`` samples for each of the m(d+2) parameters."""
+    family: Row = {"family": "orthonormal"} if kind == "orthonormal" else {}
+    truth = rl.planted.network(m, m, rng=seed, activation=SteepTanh(), **family)
+    n = ratio * m * (m + 2)
+    X, y = rl.planted.sample(truth, n, rng=seed + 1)
+    found = rl.recover(X, y, width=m, activation=truth.activation, rng=seed + 2, on_failure="return")
+    error = rl.metrics.parameter_error(truth, found.network)
+    row = {"kind": kind, "ratio": ratio, "n": n, "seed": seed, "starts": int(found.details.get("starts", 0))}
+    return row | {"status": found.status.value, "error": error, "exact": error <= EXACT}
+
+
+def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
+    for kind in KINDS:
+        for ratio in settings["ratios"]:
+            for seed in range(settings["first"], settings["first"] + settings["seeds"]):
+                yield f"{kind} {ratio} seed {seed}", partial(solve, kind, settings["m"], ratio, seed)
+
+
+def gather(report: Row, kind: str) -> dict[int, list[Row]]:
+    """Recoveries by samples per parameter."""
+    ratios = report["settings"]["ratios"]
+    found = {ratio: [r for r in report["rows"] if (r["kind"], r["ratio"]) == (kind, ratio)] for ratio in ratios}
+    return {ratio: rows for ratio, rows in found.items() if rows}
+
+
+def exact(rows: list[Row]) -> Count:
+    return Count(sum(row["exact"] for row in rows), len(rows))
+
+
+def elsewhere(report: Row) -> dict[str, str]:
+    """A table for docs/advise.md, a sentence for docs/hardness.md."""
+    m, ratios = report["settings"]["m"], report["settings"]["ratios"]
+    lines = [
+        [words, *(f"{exact(rows).hits} of {len(rows)} ({_starts(rows)})" for rows in gather(report, kind).values())]
+        for kind, words in KINDS.items()
+    ]
+    header = [f"d = m = {m}", *(f"{ratio} per parameter" for ratio in ratios)]
+    text = f"`recover` for σ(x) = tanh(5x/2), exact to 1e-8 (and the median number of starts). {seeds_of(report)}"
+    words = {
+        kind: ", ".join(f"{exact(rows).hits} of {len(rows)} at {ratio}" for ratio, rows in gather(report, kind).items())
+        for kind in KINDS
+    }
+    return {
+        "docs/advise.md": "\n\n".join([text, table(header, lines)]),
+        "docs/hardness.md": f"Teachers of this σ with d = r = {m}, exact to 1e-8 by samples for each parameter: "
+        f"orthonormal ones {words['orthonormal']}; random ones with biases {words['random']}. {seeds_of(report)}",
+    }
+
+
+def _starts(rows: list[Row]) -> str:
+    starts = float(np.median([row["starts"] for row in rows]))
+    return f"{starts:g} start" + ("" if starts == 1.0 else "s")
+
+
+def comparable(report: Row) -> dict[str, Any]:
+    return {
+        f"{kind}, {ratio} samples per parameter": exact(rows)
+        for kind in KINDS
+        for ratio, rows in gather(report, kind).items()
+    }
