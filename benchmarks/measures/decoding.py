@@ -192,7 +192,10 @@ def _rates(rows: list[Row]) -> str:
         counts = [f"{r['newton']}/{r['runs']}{steps}", f"{r['decode']}/{r['runs']}", str(r["wrong"])]
         lines.append([str(r["d"]), f"{r['sigma']:g}", f"{r['n']} = {r['ratio']:g} d", *counts])
     header = ["d", "σ", "n", f"Gauss–Newton, one start, ≤ {STEPS} steps", "`decode`", "`decode` exact but wrong"]
-    return f"Exact from few rows (relative error ‖ŵ − w‖²/‖w‖² ≤ {EXACT:g}):\n\n" + table(header, lines)
+    return (
+        f"Exact from few rows (relative error ‖ŵ − w‖²/‖w‖² ≤ {EXACT:g}; `decode` keeps at least two rows to check, "
+        "and starts again elsewhere where a fit fails):\n\n" + table(header, lines)
+    )
 
 
 def _noise(rows: list[Row]) -> str:
@@ -245,13 +248,13 @@ def _maps(rows: list[Row]) -> str:
 def _theorem(rows: list[Row]) -> str:
     held, runs = sum(r["held"] for r in rows), sum(r["runs"] for r in rows)
     first, worst = rows[0], max(rows, key=lambda r: r["largest"])
-    names = {"student": "Student t with 2 degrees of freedom"}
+    names = {"student": "Student t with 2 degrees of freedom", "laplace": "Laplace"}
     probes = ", ".join(names.get(r["probes"], r["probes"]) for r in rows)
     return (
         f"Theorem 3.1 with its own step and fresh batches (d = {first['d']}, {first['batches']} batches of "
         f"{first['size']} rows, {first['runs']} seeds for each kind of probes: {probes}): the bound held at every "
         f"step in {held} of {runs} runs; after the start the squared error was never more than {worst['largest']:.2f} "
-        f"of it ({worst['probes']})."
+        f"of it ({names.get(worst['probes'], worst['probes'])} probes)."
     )
 
 
