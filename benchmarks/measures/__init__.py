@@ -40,12 +40,13 @@ _NAMES = (
     "noise",
     "first_steps",
     "smooth",
+    "advice",
     "extraction",
 )
 # Rates, and CPU seconds compared within the measure: these can share a machine. The others have it to themselves.
 TOGETHER = ("rates", "frontier", "trace", "ablation", "catalogue", "width_unknown", "regressor")
 TOGETHER += ("tensors", "tensor_method")
-TOGETHER += ("zhong", "noise", "first_steps", "smooth")
+TOGETHER += ("zhong", "noise", "first_steps", "smooth", "advice")
 
 
 class Measure(Protocol):

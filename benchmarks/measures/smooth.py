@@ -18,7 +18,7 @@ from relumine.experiments.mondelli2019_recover import SteepTanh
 NAME = "smooth"
 FULL: Row = {"m": 10, "ratios": [6, 12, 20, 30], "seeds": 5, "first": 70000}
 QUICK: Row = FULL | {"ratios": [30], "seeds": 2}
-MINUTES = (4.0, 0.1)
+MINUTES = (4.0, 0.02)
 KINDS = {"random": "random directions, b in [−1, 1]", "orthonormal": "orthonormal, b = 0, a = 1"}
 
 
