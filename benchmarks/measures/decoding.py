@@ -41,7 +41,7 @@ QUICK: Row = {
     "theorem": [["normal", 20, 30, 600, 2]],
     "first": 0,
 }
-MINUTES = (2.5, 0.1)
+MINUTES = (2.0, 0.05)
 EXACT = 1e-16  # of ‖ŵ − w‖²/‖w‖²
 STEPS = 20  # of Gauss–Newton
 WIDTH = 3.0  # of the probes, where noise and the theorem are looked at

@@ -16,7 +16,7 @@ from relumine import planted
 NAME = "sgd"
 FULL: Row = {"sizes": [[50, 4000], [350, 2000], [2500, 400]], "d": 50, "seconds": 3.0}
 QUICK: Row = {"sizes": [[50, 500], [350, 200]], "d": 50, "seconds": 0.2}
-MINUTES = (0.3, 0.1)
+MINUTES = (0.2, 0.02)
 SLOPE = 2.5
 
 
