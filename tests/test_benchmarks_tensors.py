@@ -77,3 +77,9 @@ def test_a_missing_unit_counts() -> None:
 @pytest.mark.parametrize("measure", [tensors, tensor_method])
 def test_nothing_is_said_of_half_a_run(measure: Any) -> None:
     assert measure.elsewhere(report(measure, []) | {"complete": False}) == {}
+
+
+def test_numbers_as_the_page_shows_them() -> None:
+    assert [tensors.power(n) for n in (10_000, 300_000, 1_000_000)] == ["10^4", "3\\cdot10^5", "10^6"]
+    assert tensors.spread(np.array([0.214, 1.5, 123.4])) == ["1.5", "0.21–123"]
+    assert tensors.spread(np.array([])) == ["", ""]

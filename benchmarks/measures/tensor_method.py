@@ -36,7 +36,7 @@ QUICK: Row = {
     "seeds": 2,
     "first": 0,
 }
-MINUTES = (4.0, 0.1)
+MINUTES = (3.0, 0.04)
 CLOSE, ROUGH = 0.99, 0.9  # cosines: within 8° and 26°
 
 
@@ -113,7 +113,8 @@ def errors(rows: list[Row]) -> np.ndarray:
 
 def whole(rows: list[Row]) -> np.ndarray:
     """Errors of the runs in which no unit is missing."""
-    return errors(rows)[np.isfinite(errors(rows))]
+    E = errors(rows)
+    return np.asarray(E[np.isfinite(E)])
 
 
 def exponent(sizes: list[tuple[int, ...]], E: np.ndarray) -> float:
@@ -124,13 +125,16 @@ def parameters(report: Row) -> list[str]:
     found = gather(report, "parameters")
     E = np.array([errors(rows) for rows in found.values()])  # (sizes, seeds)
     (d, m, _), middle = next(iter(found)), np.median(E, axis=1)
-    text = f"**Parameter error from samples**, $(d, m) = ({d}, {m})$, $|b| \\le 1$, {seeds(report)}."
+    text = f"**Parameter error from samples**, $(d, m) = ({d}, {m})$, $|b| \\le 1$, {seeds(report)}. A missing unit "
+    text += "counts as an infinite error in the median."
     single = [exponent(list(found), e) for e in E.T if np.isfinite(e).all()]
     if single and np.isfinite(middle).all():
-        text += f" The median falls like $n^{{{exponent(list(found), middle):.2f}}}$; single seeds scatter "
-        text += f"(exponents from {max(single):.2f} to {min(single):.2f})."
+        text += f" The median falls like $n^{{{exponent(list(found), middle):.2f}}}$; single seeds scatter, "
+        text += (
+            f"with exponents from ${max(single):.2f}$ to ${min(single):.2f}$ where all units were found at every size."
+        )
     lines = [
-        [power(n), f"{len(whole(rows))}/{len(rows)}", f"{half:.2g}", spread(whole(rows))[1]]
+        [f"${power(n)}$", f"{len(whole(rows))}/{len(rows)}", f"{half:.2g}", spread(whole(rows))[1]]
         for half, ((*_, n), rows) in zip(middle, found.items())
     ]
     return [text, table(["$n$", "all units found", "median error", "range where all were found"], lines)]
@@ -140,7 +144,7 @@ def low_error(report: Row) -> list[str]:
     (((d, m, n), rows),) = gather(report, "large biases").items()
     most, width = errors(rows).max(), max(r["units"] for r in rows)
     return [
-        f"**Algorithm 5** on {m} units in {d} dimensions, two of them with $b = \\pm4$, $n =$ {power(n)}, "
+        f"**Algorithm 5** on {m} units in {d} dimensions, two of them with $b = \\pm4$, $n = {power(n)}$, "
         f"{seeds(report)}: $L^2$ error over the standard deviation of $f$ at most {most:.2g} "
         f"(median {np.median(errors(rows)):.2g}), with at most {width} units, no refinement."
     ]
@@ -150,7 +154,7 @@ def overcomplete(report: Row) -> list[str]:
     lines = [
         [
             f"({d}, {m})",
-            power(n),
+            f"${power(n)}$",
             f"{len(whole(rows))}/{len(rows)}",
             f"{sum(r['cosine'] > CLOSE for r in rows)}/{len(rows)}",
             *spread(whole(rows)),
@@ -172,7 +176,7 @@ def power_method(report: Row) -> list[str]:
     return [
         "**The subspace power method** (`tensors.spm`) finds directions from orders 3 and 4 alone. At "
         f"$(d, m) = ({d}, {m})$, {seeds(report)}, it found {given} of {C.size} directions from "
-        f"exact tensors. From regressed $T_3, T_4$ at $n =$ {power(n)} it found {(C > ROUGH).sum()} to "
+        f"exact tensors. From regressed $T_3, T_4$ at $n = {power(n)}$ it found {(C > ROUGH).sum()} to "
         f"$|\\cos| > {ROUGH}$ (between {min(share):.0%} and {max(share):.0%} of a network's) and "
         f"{(C > CLOSE).sum()} to $|\\cos| > {CLOSE}$."
     ]
