@@ -24,7 +24,7 @@ from relumine.methods.task import make_task
 NAME = "first_steps"
 FULL: Row = {"d": 10, "m": 10, "ratio": 3, "dampings": [1e-3, 1e-2, 1e-1], "seeds": 40, "first": 50000}
 QUICK: Row = FULL | {"dampings": [1e-3, 1e-1], "seeds": 3}
-MINUTES = (1.0, 0.02)
+MINUTES = (0.6, 0.02)
 
 
 def single_start(d: int, m: int, ratio: float, dampings: list[float], seed: int) -> Row:

@@ -47,7 +47,7 @@ QUICK: Row = FULL | {
     "rows": 20_000,
     "seeds": 2,
 }
-MINUTES = (6.0, 0.05)
+MINUTES = (5.0, 0.05)
 TIMES = {"span and fit in turn": 3, "select": 3, "α chosen": 2}  # starts are cheap: so many times the seeds
 SPAN = ("span and fit in turn",)
 SIGMA = dict.fromkeys(FULL["choices"], "squared_relu") | {"α chosen": "relu"}
@@ -192,7 +192,7 @@ def _shares(d: int, n: int, both: dict[str, list[Row]]) -> str:
     lost = {name: _of(Count(int(np.sum(values < 0.99)), values.size)) for name, values in shares.items()}
     return (
         f"At ({d}, {n}) the span held less than 0.99 of some unit (its share |Vw|/|w|) in {lost['with']} runs with "
-        f"span and fit found in turn (least share {shares['with'].min():.2f}), and in {lost['without']} with the span "
+        f"span and fit found in turn (least share {shares['with'].min():.3f}), and in {lost['without']} with the span "
         f"of the first P̂₂ alone (least {shares['without'].min():.2f}, median {np.median(shares['without']):.2f})."
     )
 
