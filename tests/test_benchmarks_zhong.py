@@ -13,6 +13,8 @@ from benchmarks.measures import MEASURES, advice, first_steps, noise, smooth, zh
 from benchmarks.papers import zhong2017
 from benchmarks.results import ROOT, Row, load
 
+from relumine.methods import search
+
 FIGURES = ROOT / "docs" / "figures" / "zhong2017"
 
 
@@ -162,11 +164,13 @@ def test_single_starts_by_damping(tmp_path: Path) -> None:
 
 def test_smooth_networks_by_samples(tmp_path: Path) -> None:
     report = run("smooth", tmp_path, m=3, ratios=[20, 30], seeds=1)
-    assert [row["n"] for row in report["rows"]] == [300, 450, 300, 450]
+    assert [row["n"] for row in report["rows"]] == [300, 450] * 3
     words = smooth.elsewhere(report)
     assert set(words) == {"docs/advise.md", "docs/hardness.md"}
-    assert "| d = m = 3 | 20 per parameter | 30 per parameter |" in words["docs/advise.md"]
-    assert "orthonormal ones 1 of 1 at 20, 1 of 1 at 30" in words["docs/hardness.md"]
+    assert "| d = m = 3; samples: | 20 per parameter | 30 per parameter |" in words["docs/advise.md"]
+    assert "| orthonormal, b = 0, a = 1 | 1 of 1 (1 start) | 1 of 1 (1 start) |" in words["docs/hardness.md"]
+    assert "| orthonormal, without the third moment | " in words["docs/hardness.md"]
+    assert search.third_moment_directions is not smooth.at_random
 
 
 def test_estimates_beside_times(tmp_path: Path) -> None:
