@@ -16,7 +16,7 @@ from relumine.fit.passes import Model
 from relumine.fit.projection import Linearisation, Unknowns, project
 from relumine.fit.prune import POLISH, prune
 from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Block, MemoryRows, prepare
-from relumine.fit.sign_free import shape_of
+from relumine.fit.sign_free import Shape, shape_of
 from relumine.fit.solvers import ConjugateGradients, Dense
 from relumine.fit.starts import (
     looks_gaussian,
@@ -76,6 +76,25 @@ def test_drop_costs_are_the_loss_of_leaving_out() -> None:
         assert (without.loss - at.loss) / rows.total == pytest.approx(cost, rel=1e-8)
 
 
+def test_cheapest_units_are_those_found_one_by_one() -> None:
+    rows, _, U = problem(1, m=4)
+    U = np.vstack([U, U[:1], random_directions(np.random.default_rng(3), 3, U.shape[1])])  # one twice
+    at = project(rows, SHAPE, U, 1e-10)
+    left, one_by_one = np.arange(len(U)), []
+    for _ in range(5):
+        least = int(np.argmin(project(rows, SHAPE, U[left], 1e-10).drop_costs()))
+        one_by_one.append(int(left[least]))
+        left = np.delete(left, least)
+    found = at.cheapest(5, np.inf)
+    assert sorted(found[:1]) == sorted(one_by_one[:1]) or {found[0], one_by_one[0]} == {0, 4}, (
+        "either of two equal ones"
+    )
+    assert [i % 4 if i == 4 else i for i in found[1:]] == [i % 4 if i == 4 else i for i in one_by_one[1:]]
+    assert len(at.cheapest(5, 0.0)) == 1
+    growth = (project(rows, SHAPE, np.delete(U, found[:3], axis=0), 1e-10).loss - at.loss) / rows.total
+    assert len(at.cheapest(5, 1.001 * growth)) == 3
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("free", FREE)
 def test_gradient_by_finite_differences(weighted: bool, free: slice) -> None:
@@ -131,10 +150,12 @@ def test_product_is_the_gauss_newton_product_for_any_chunking(
         patch.setattr("relumine.fit.rows._CHUNK_NUMBERS", chunk)
         patch.setattr("relumine.fit.rows._CHUNK_ROWS", 1)
         at = project(rows, shape, U)
-        y = Linearisation(rows, at).product(x)
+        y, single = Linearisation(rows, at, np.float64).product(x), Linearisation(rows, at).product(x)
     J = jacobian(rows, shape, at)
     expected = J.T @ (J @ flat(x, free)) / rows.total
     np.testing.assert_allclose(flat(y, free), expected, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(flat(single, free), expected, atol=1e-5 * np.abs(expected).max())
+    assert single.U.dtype == np.float64
     y.tau[free] = 0.0
     assert not y.tau.any(), "what is not free does not move"
 
@@ -154,7 +175,7 @@ def test_normal_matrix_is_the_schur_complement(weighted: bool, free: slice) -> N
 @pytest.mark.parametrize("free", FREE)
 def test_the_two_solvers_take_the_same_step(free: slice) -> None:
     rows, _, U = problem(4, n=400, free=free)
-    lin = Linearisation(rows, project(rows, SHAPE, U))
+    lin = Linearisation(rows, project(rows, SHAPE, U), np.float64)
     damping = 0.1 * lin.scale
     dense, iterative = Dense(lin)(damping), ConjugateGradients(lin, tolerance=1e-10, cap=500)(damping)
     assert dense is not None
@@ -165,30 +186,46 @@ def test_the_two_solvers_take_the_same_step(free: slice) -> None:
 
 @pytest.mark.parametrize("name", ["relu", "tanh", "squared_relu", "polynomial(0,0,0,1)"])
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_remembering_changes_nothing(name: str, outputs: int) -> None:
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_remembering_changes_nothing(name: str, outputs: int, precision: type) -> None:
     """Twice: what is remembered is not written to."""
     rows, _, U = problem(5, m=4, q=outputs)
     at = project(rows, shape_of(activations.get(name)), U)
-    kept, fresh = Linearisation(rows, at), Linearisation(rows, at)
-    assert kept.rows.kept
-    fresh.rows = rows
+    kept, fresh = Linearisation(rows, at, precision), Linearisation(rows, at, precision)
+    assert kept.light[0].kept
+    fresh.light = rows, kept.light[1]
     rng = np.random.default_rng(0)
     x = Unknowns(rng.normal(size=U.shape), rng.normal(size=at.A.shape), rng.normal(size=at.tau.shape))
     for _ in range(2):
         for part in ("U", "A", "tau"):
             np.testing.assert_allclose(getattr(fresh.product(x), part), getattr(kept.product(x), part), atol=1e-12)
-    np.testing.assert_allclose(fresh.gradient, kept.gradient, atol=1e-13)
-    np.testing.assert_allclose(fresh.normal_matrix(), kept.normal_matrix(), atol=1e-12)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, _, _ = problem(5)
-    U = random_directions(np.random.default_rng(0), 6, 5)
-    assert not Linearisation(rows, project(rows, SHAPE, U)).rows.kept, "more than the data"
+    U = random_directions(np.random.default_rng(0), 11, 5)
+
+    def remembers(shape: Shape, m: int) -> bool:
+        return bool(Linearisation(rows, project(rows, shape, U[:m])).light[0].kept)
+
+    assert remembers(SHAPE, 10)
+    assert not remembers(SHAPE, 11), "more than the data, in single precision"
     tanh = shape_of(activations.get("tanh"))
-    assert Linearisation(rows, project(rows, tanh, U)).rows.kept
+    assert remembers(tanh, 11)
     monkeypatch.setattr("relumine.fit.rows._KEPT", 100)
-    assert not Linearisation(rows, project(rows, tanh, U)).rows.kept
+    assert not remembers(tanh, 11)
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu(0.1)", "leaky_relu(2)", "leaky_relu(-1)", "squared_relu", "tanh"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_slopes_are_those_of_the_values(name: str, dtype: type) -> None:
+    """Also where e(z) = κ|z| with a negative κ, in place, and in the precision of z."""
+    shape, z = shape_of(activations.get(name)), np.array([-2.0, -0.5, 0.25, 3.0])
+    expected = (shape.value(z + 1e-6) - shape.value(z - 1e-6)) / 2e-6
+    Z = z.astype(dtype)
+    found = shape.derivative(Z, np.empty_like(Z))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    assert found.dtype == shape.value(Z).dtype == dtype
 
 
 def test_several_workers_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def test_streamed_rows_are_the_rows(seed: int, chunk: int, weighted: bool, out: 
         assert elsewhere.loss == pytest.approx(at.loss, rel=1e-9)
         x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(5, 2)), np.zeros((4, 2)))
         x.tau[one.free] = rng.normal(size=x.tau[one.free].shape)
-        here, there = Linearisation(one, at), Linearisation(other, elsewhere)
+        here, there = Linearisation(one, at, np.float64), Linearisation(other, elsewhere, np.float64)
         np.testing.assert_allclose(there.gradient, here.gradient, atol=1e-9)
         for part in ("U", "A", "tau"):
             np.testing.assert_allclose(getattr(there.product(x), part), getattr(here.product(x), part), atol=1e-8)

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
@@ -29,12 +29,12 @@ __all__ = ["cores", "scratch", "total"]
 class _Scratch(threading.local):
     """Work arrays by name, one set per thread, so that a loop over chunks does not ask the system for memory."""
 
-    def __call__(self, name: str, rows: int, columns: int) -> Array:
-        """An uninitialised (rows, columns) array that stays valid until the next request of that name."""
-        size = rows * columns
-        memory: Array | None = self.__dict__.get(name)
+    def __call__(self, name: str, rows: int, columns: int, dtype: DTypeLike = np.float64) -> Array:
+        """An uninitialised (rows, columns) array that stays valid until the next request of that name and type."""
+        size, key = rows * columns, f"{name} {np.dtype(dtype).char}"
+        memory: Array | None = self.__dict__.get(key)
         if memory is None or memory.size < size:
-            memory = self.__dict__[name] = np.empty(size)
+            memory = self.__dict__[key] = np.empty(size, dtype)
         return memory[:size].reshape(rows, columns)
 
 

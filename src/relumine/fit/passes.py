@@ -2,7 +2,8 @@
 
 The model is Σ_i A_i e(u_i·x̃) + τᵀx̃ with u_i = (w_i, b_i), U (m, d+1), A (m, q), τ (d+1, q). Hidden values are kept
 as (m, k), units in rows and the k samples of the block contiguous: every elementwise operation then runs along long
-rows. Nothing here refers to where the rows are, so the functions can be sent to them.
+rows. Nothing here refers to where the rows are, so the functions can be sent to them. A pass has the precision of its
+model: products of conjugate gradients do with single precision, everything else is double.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from relumine.fit.parallel import scratch
 from relumine.fit.rows import Block, Kept, Sums
@@ -40,19 +41,24 @@ class Model:
     A: Array
     tau: Array | None = None
 
+    def cast(self, dtype: DTypeLike) -> Model:
+        """The same in another precision."""
+        tau = None if self.tau is None else self.tau.astype(dtype)
+        return Model(self.shape, self.U.astype(dtype), self.A.astype(dtype), tau)
+
     def features(self, B: Block) -> Array:
         """e(UX̃ᵀ), (m, k), remembered or in a work array: not to be written to."""
         if B.kept.F is not None:
             return B.kept.F
         Z = B.hidden(self.U)
-        return self.shape.value(Z, scratch("F", *Z.shape))
+        return self.shape.value(Z, scratch("F", *Z.shape, Z.dtype))
 
     def slopes(self, B: Block) -> Array:
         """e'(UX̃ᵀ), (m, k), remembered or in the work array D: results may go there, not into what is returned."""
         if B.kept.D is not None:
             return B.kept.D
         Z = B.hidden(self.U)
-        return self.shape.derivative(Z, scratch("D", *Z.shape))
+        return self.shape.derivative(Z, scratch("D", *Z.shape, Z.dtype))
 
     def residual(self, B: Block) -> Array:
         """Yᵀ minus the model, (q, k)."""
@@ -63,15 +69,17 @@ class Model:
 
     def pull(self, D: Array, E: Array, X: Array) -> Array:
         """Σ e'(z_i)(A_i·E)x̃ over the rows of a block, (m, d+1), for slopes D and weighted E (q, k)."""
-        out = scratch("D", *D.shape)
+        out = scratch("D", *D.shape, D.dtype)
         if len(E) == 1:  # A_i is a number and can wait until after the sum
             return self.A * (np.multiply(D, E, out=out) @ X)
         return np.multiply(D, self.A @ E, out=out) @ X
 
 
 def kept(B: Block, model: Model) -> Kept:
-    """What the passes below would compute again and again: hidden values or, of costly shapes, features and slopes."""
-    Z = model.U @ B.X.T
+    """What products would compute again and again: slopes, with features if they are needed and costly, or else Z."""
+    Z = model.U @ B.cast(model.U.dtype).X.T
+    if model.shape.degree is not None and model.A.shape[1] == 1:
+        return Kept(D=model.shape.derivative(Z))
     return Kept(F=model.shape.value(Z), D=model.shape.derivative(Z)) if model.shape.costly else Kept(Z=Z)
 
 
@@ -102,6 +110,7 @@ def active(B: Block, U: Array) -> Sums:
 
 def linearise(B: Block, model: Model) -> Sums:
     """Σ ω e'(z_i)(A_i·r)x̃ (m, d+1), and the slopes' Σ ω e'(z_i)e'(z_j) (m, m) and Σ ω e'(z_i) (m,)."""
+    B = B._replace(kept=Kept(Z=B.hidden(model.U)))
     R = B.weigh(model.residual(B))
     D = model.slopes(B)
     weighted = B.weigh(D)
@@ -114,17 +123,17 @@ def product(B: Block, model: Model, dU: Array, dA: Array, dtau: Array | None) ->
 
     The model changes by E = Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e(z_i) + δτᵀx̃.
     """
-    degree = model.shape.degree
+    B, degree = B.cast(model.U.dtype), model.shape.degree
     if degree is not None and dA.shape[1] == 1:
         return _product_homogeneous(B, model, dU, dA, dtau, degree)
     F, D = model.features(B), model.slopes(B)
-    T = np.matmul(dU, B.X.T, out=scratch("T", *D.shape))
+    T = np.matmul(dU, B.X.T, out=scratch("T", *D.shape, D.dtype))
     T *= D
     E = model.A.T @ T + dA.T @ F
     if dtau is not None:
         E += dtau.T @ B.X.T
     E = B.weigh(E)
-    return model.pull(D, E, B.X), F @ E.T, B.X.T @ E.T
+    return _double(model.pull(D, E, B.X), F @ E.T, B.X.T @ E.T)
 
 
 def _product_homogeneous(B: Block, model: Model, dU: Array, dA: Array, dtau: Array | None, degree: float) -> Sums:
@@ -133,14 +142,19 @@ def _product_homogeneous(B: Block, model: Model, dU: Array, dA: Array, dtau: Arr
     E = Σ_i e'(z_i)((A_i δu_i + δA_i u_i/degree)·x̃) + δτ·x̃, and Σ E e(z_i) = u_i·(Σ E e'(z_i) x̃)/degree.
     """
     D = model.slopes(B)
-    T = np.matmul(model.A * dU + (dA / degree) * model.U, B.X.T, out=scratch("T", *D.shape))
+    T = np.matmul(model.A * dU + (dA / degree) * model.U, B.X.T, out=scratch("T", *D.shape, D.dtype))
     T *= D
-    E = np.ones(len(D)) @ T
+    E = np.ones(len(D), D.dtype) @ T
     if dtau is not None:
         E += B.X @ dtau[:, 0]
     E = B.weigh(E)
-    P = np.multiply(D, E, out=scratch("D", *D.shape)) @ B.X
-    return model.A * P, (np.einsum("ij,ij->i", model.U, P) / degree)[:, None], (E @ B.X)[:, None]
+    P = np.multiply(D, E, out=scratch("D", *D.shape, D.dtype)) @ B.X
+    return _double(model.A * P, (np.einsum("ij,ij->i", model.U, P) / degree)[:, None], (E @ B.X)[:, None])
+
+
+def _double(*parts: Array) -> Sums:
+    """Sums over many blocks are in double precision, whatever the blocks are in."""
+    return tuple(np.asarray(part, dtype=np.float64) for part in parts)
 
 
 def jacobian_gram(B: Block, model: Model) -> Sums:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from relumine.fit.parallel import scratch, total
 
@@ -25,7 +25,7 @@ __all__ = ["AFFINE", "CONSTANT", "NOTHING", "Block", "Kept", "MemoryRows", "Rows
 # which columns of X̃ a model may use beside its hidden units
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
-_CHUNK_NUMBERS = 1 << 16  # numbers in one block of hidden values: 512 kB, about the second-level cache
+_CHUNK_NUMBERS = 1 << 17  # numbers in one block of hidden values: 512 kB in single precision, the second-level cache
 _KEPT = 1 << 23  # numbers, 64 MB, that may be remembered of smooth units
 _CHUNK_ROWS = 512  # the fewest rows of a block: a GEMM with fewer is slow, whatever the cache holds
 
@@ -55,7 +55,15 @@ class Block(NamedTuple):
         """U X̃ᵀ (m, k): remembered for this U, or computed into a work array."""
         if self.kept.Z is not None:
             return self.kept.Z
-        return np.matmul(U, self.X.T, out=scratch("Z", len(U), len(self.X)))
+        return np.matmul(U, self.X.T, out=scratch("Z", len(U), len(self.X), self.X.dtype))
+
+    def cast(self, dtype: DTypeLike) -> Block:
+        """The same inputs and weights in another precision; Y stays what it is."""
+        if self.X.dtype == dtype:
+            return self
+        X = scratch("X", *self.X.shape, dtype)
+        X[...] = self.X
+        return self._replace(X=X, weight=None if self.weight is None else self.weight.astype(dtype))
 
     def weigh(self, M: Array) -> Array:
         """ω M for M (…, k), or M itself where there are no weights."""
@@ -99,8 +107,12 @@ class Rows(Protocol):
         ``part`` returns fresh arrays.
         """
 
-    def remember(self, keep: Callable[[Block], Kept], width: int, arrays: int) -> Rows:
-        """These rows with what ``keep`` returns for each block: so many ``arrays`` (width, k), if memory allows."""
+    def remember(self, keep: Callable[[Block], Kept], width: int, numbers: float, *, costly: bool = False) -> Rows:
+        """These rows with what ``keep`` returns for each block, if memory allows.
+
+        That is as much as ``numbers`` in double precision a row; ``costly``: computing it again takes long. Passes for
+        work arrays of ``width`` numbers a row find it.
+        """
 
     def centred(self, mean: Array) -> Rows:
         """These rows, of a model with NOTHING free, for one with a CONSTANT: Y without its mean (q,)."""
@@ -164,13 +176,15 @@ class MemoryRows:
             sliced, list(zip(slices, self.kept if self.kept and width == self.width else [Kept()] * len(slices)))
         )
 
-    def remember(self, keep: Callable[[Block], Kept], width: int, arrays: int) -> MemoryRows:
-        """With Z = UX̃ᵀ kept, one GEMM in three is saved if it takes no more memory than X̃.
+    def remember(
+        self, keep: Callable[[Block], Kept], width: int, numbers: float, *, costly: bool = False
+    ) -> MemoryRows:
+        """One GEMM in three is saved by what takes no more memory than X̃.
 
-        Two arrays spare smooth activations, which take longer than the GEMMs: they may also take a fixed amount.
+        Smooth activations take longer than the GEMMs: what spares them may also take a fixed amount.
         """
-        limit = max(self.columns, _KEPT // max(self.n, 1) if arrays > 1 else 0)
-        if not 0 < arrays * width <= limit:
+        limit = max(self.columns, _KEPT // max(self.n, 1) if costly else 0)
+        if not 0 < numbers <= limit:
             return self
         slices = self._slices(width)
         kept: list[Kept] = [Kept()] * len(slices)

@@ -115,7 +115,9 @@ class StreamedRows:
         """Σ part(block) over the blocks of every chunk."""
         return self.source.reduce(partial(_sum_chunk, preparation=self.preparation, part=part, width=width))
 
-    def remember(self, keep: Callable[[Block], Kept], width: int, arrays: int) -> StreamedRows:
+    def remember(
+        self, keep: Callable[[Block], Kept], width: int, numbers: float, *, costly: bool = False
+    ) -> StreamedRows:
         """Nothing of the size of the data is kept."""
         return self
 
