@@ -43,7 +43,7 @@ bench: setup
 
 # Under five minutes: small sizes, few seeds, a page of its own, and what differs from the stored results
 bench-quick: setup
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --quick --again --out build/bench
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --quick --again --jobs 2 --out build/bench
 	$(BIN)/python -m benchmarks tables --results build/bench --root build/bench
 	@$(BIN)/python -m benchmarks compare docs/results build/bench || true
 

@@ -27,7 +27,7 @@ def page(reports: dict[str, Row]) -> str:
     """All measures that have been run."""
     total = sum(report["seconds"] for report in reports.values())
     quick = sum(measure.MINUTES[1] for measure in MEASURES.values())
-    machines = {_machine(report) for report in reports.values()}
+    machines = {_machine(reports[name]) for name in ORDER if name in reports}
     parts = [
         "# Benchmarks",
         "Written by `python -m benchmarks tables` from `docs/results/*.json`; nothing here is typed. "

@@ -32,7 +32,7 @@ from relumine.methods.task import make_task
 NAME = "ablation"
 FULL: Row = {"sizes": [[20, 10, 6, 10], [10, 20, 6, 10], [40, 20, 6, 5]], "first": 44000}
 QUICK: Row = {"sizes": [[20, 10, 6, 3]], "first": 44000}
-MINUTES = (6.0, 0.2)
+MINUTES = (6.0, 0.3)
 TOGGLES = list(product((True, False), (1.5, 1.0), (True, False)))  # sign-free, units over width, spectral start
 
 

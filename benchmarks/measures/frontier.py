@@ -27,7 +27,7 @@ FULL: Row = {
     "cap": 10.0,
 }
 QUICK: Row = {"sizes": [[10, 5]], "ratios": [6, 4, 3], "seeds": 5, "first": 42000, "cap": 2.0}
-MINUTES = (15.0, 1.0)
+MINUTES = (25.0, 0.8)
 TRIAL, BAR = 5, 0.95
 
 

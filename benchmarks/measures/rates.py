@@ -25,7 +25,7 @@ FULL: Row = {
     "first": 41000,
 }
 QUICK: Row = {"sizes": [[10, 5, 6, 4, 4], [10, 20, 6, 3, 3]], "unbiased": [[20, 5, 30, 2, 2]], "first": 41000}
-MINUTES = (60.0, 1.2)
+MINUTES = (60.0, 0.8)
 
 
 def problems(settings: Row) -> Iterator[tuple[Problem, int, int]]:

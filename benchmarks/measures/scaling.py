@@ -29,7 +29,7 @@ QUICK: Row = {
     "seeds": 1,
     "first": 45000,
 }
-MINUTES = (6.0, 0.5)
+MINUTES = (3.0, 0.3)
 
 
 def recovery(d: int, m: int, n: int, seed: int) -> Row:

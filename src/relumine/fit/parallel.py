@@ -29,7 +29,7 @@ __all__ = ["cores", "scratch", "total"]
 class _Scratch(threading.local):
     """Work arrays by name, one set per thread, so that a loop over chunks does not ask the system for memory."""
 
-    def __call__(self, name: str, rows: int, columns: int, dtype: DTypeLike = np.float64) -> Array:
+    def __call__(self, name: str, rows: int, columns: int, *, dtype: DTypeLike = np.float64) -> Array:
         """An uninitialised (rows, columns) array that stays valid until the next request of that name and type."""
         size, key = rows * columns, f"{name} {np.dtype(dtype).char}"
         memory: Array | None = self.__dict__.get(key)

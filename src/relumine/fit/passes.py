@@ -51,14 +51,14 @@ class Model:
         if B.kept.F is not None:
             return B.kept.F
         Z = B.hidden(self.U)
-        return self.shape.value(Z, scratch("F", *Z.shape, Z.dtype))
+        return self.shape.value(Z, scratch("F", *Z.shape, dtype=Z.dtype))
 
     def slopes(self, B: Block) -> Array:
         """e'(UX̃ᵀ), (m, k), remembered or in the work array D: results may go there, not into what is returned."""
         if B.kept.D is not None:
             return B.kept.D
         Z = B.hidden(self.U)
-        return self.shape.derivative(Z, scratch("D", *Z.shape, Z.dtype))
+        return self.shape.derivative(Z, scratch("D", *Z.shape, dtype=Z.dtype))
 
     def residual(self, B: Block) -> Array:
         """Yᵀ minus the model, (q, k)."""
@@ -69,7 +69,7 @@ class Model:
 
     def pull(self, D: Array, E: Array, X: Array) -> Array:
         """Σ e'(z_i)(A_i·E)x̃ over the rows of a block, (m, d+1), for slopes D and weighted E (q, k)."""
-        out = scratch("D", *D.shape, D.dtype)
+        out = scratch("D", *D.shape, dtype=D.dtype)
         if len(E) == 1:  # A_i is a number and can wait until after the sum
             return self.A * (np.multiply(D, E, out=out) @ X)
         return np.multiply(D, self.A @ E, out=out) @ X
@@ -127,7 +127,7 @@ def product(B: Block, model: Model, dU: Array, dA: Array, dtau: Array | None) ->
     if degree is not None and dA.shape[1] == 1:
         return _product_homogeneous(B, model, dU, dA, dtau, degree)
     F, D = model.features(B), model.slopes(B)
-    T = np.matmul(dU, B.X.T, out=scratch("T", *D.shape, D.dtype))
+    T = np.matmul(dU, B.X.T, out=scratch("T", *D.shape, dtype=D.dtype))
     T *= D
     E = model.A.T @ T + dA.T @ F
     if dtau is not None:
@@ -142,13 +142,13 @@ def _product_homogeneous(B: Block, model: Model, dU: Array, dA: Array, dtau: Arr
     E = Σ_i e'(z_i)((A_i δu_i + δA_i u_i/degree)·x̃) + δτ·x̃, and Σ E e(z_i) = u_i·(Σ E e'(z_i) x̃)/degree.
     """
     D = model.slopes(B)
-    T = np.matmul(model.A * dU + (dA / degree) * model.U, B.X.T, out=scratch("T", *D.shape, D.dtype))
+    T = np.matmul(model.A * dU + (dA / degree) * model.U, B.X.T, out=scratch("T", *D.shape, dtype=D.dtype))
     T *= D
     E = np.ones(len(D), D.dtype) @ T
     if dtau is not None:
         E += B.X @ dtau[:, 0]
     E = B.weigh(E)
-    P = np.multiply(D, E, out=scratch("D", *D.shape, D.dtype)) @ B.X
+    P = np.multiply(D, E, out=scratch("D", *D.shape, dtype=D.dtype)) @ B.X
     return _double(model.A * P, (np.einsum("ij,ij->i", model.U, P) / degree)[:, None], (E @ B.X)[:, None])
 
 

@@ -55,13 +55,13 @@ class Block(NamedTuple):
         """U X̃ᵀ (m, k): remembered for this U, or computed into a work array."""
         if self.kept.Z is not None:
             return self.kept.Z
-        return np.matmul(U, self.X.T, out=scratch("Z", len(U), len(self.X), self.X.dtype))
+        return np.matmul(U, self.X.T, out=scratch("Z", len(U), len(self.X), dtype=self.X.dtype))
 
     def cast(self, dtype: DTypeLike) -> Block:
         """The same inputs and weights in another precision; Y stays what it is."""
         if self.X.dtype == dtype:
             return self
-        X = scratch("X", *self.X.shape, dtype)
+        X = scratch("X", *self.X.shape, dtype=dtype)
         X[...] = self.X
         return self._replace(X=X, weight=None if self.weight is None else self.weight.astype(dtype))
 
