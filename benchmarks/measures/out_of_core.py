@@ -30,10 +30,10 @@ FULL: Row = {
     "growing": [1, 2, 5, 10, 20, 50],
     "passes": ["read", "whitening", "subspace", "plain", "recover", "width unknown", "recover noisy"],
     "grow": ["whitening", "subspace", "recover"],
-    "grow_noisy": [2, 10, 50],
+    "grow_noisy": [2, 5, 10],
 }
 QUICK: Row = FULL | {"growing": [1, 2], "passes": ["read", "whitening", "recover"], "grow": ["whitening"]}
-MINUTES = (15.0, 0.2)
+MINUTES = (8.0, 0.2)
 D, WIDTH, FILE_ROWS = 20, 5, 100_000
 FOLDER = ROOT / "build" / "rows"
 WORDS = {

@@ -56,7 +56,7 @@ class Projection:
 
     def drop_costs(self) -> Array:
         """By how much (over Σω) the loss grows when unit i is left out and the others' weights readjust, (m,)."""
-        return _drop_costs(self.G, self.G @ self.A)
+        return _drop_costs(self.G, self.A)
 
     def cheapest(self, most: int, allowance: float) -> list[int]:
         """Units to leave out, each the least costly after those before it, without a look at the rows.
@@ -66,7 +66,8 @@ class Projection:
         """
         h, left, out, growth = self.G @ self.A, np.arange(len(self.U)), list[int](), 0.0
         while len(out) < most:
-            costs = _drop_costs(self.G[np.ix_(left, left)], h[left])
+            G = self.G[np.ix_(left, left)]
+            costs = _drop_costs(G, _solve(G, h[left]) if out else self.A)
             least = int(np.argmin(costs))
             growth += float(costs[least])
             if out and growth > allowance:
@@ -76,13 +77,12 @@ class Projection:
         return out
 
 
-def _drop_costs(G: Array, h: Array) -> Array:
-    """‖A_i‖²/(G⁻¹)_ii with A = G⁻¹h: what the sum of squares grows by without feature i, (m,)."""
+def _drop_costs(G: Array, A: Array) -> Array:
+    """‖A_i‖²/(G⁻¹)_ii: what the sum of squares grows by without feature i, (m,)."""
     values, vectors = np.linalg.eigh(G)
     floor = max(1e-13 * float(values.max(initial=0.0)), np.finfo(float).tiny)  # equal units: either can go
-    values = np.maximum(values, floor)
-    A = vectors @ ((vectors.T @ h) / values[:, None])
-    return np.asarray((A**2).sum(axis=1) / (vectors**2 / values).sum(axis=1))
+    inverse = (vectors**2 / np.maximum(values, floor)).sum(axis=1)
+    return np.asarray((A**2).sum(axis=1) / inverse)
 
 
 def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projection:
@@ -149,10 +149,9 @@ class Linearisation:
     @cached_property
     def light(self) -> tuple[Rows, Model]:
         """Model and rows for products, with what they would compute every time."""
-        model, costly = self.at.model.cast(self.precision), self.at.model.shape.costly
-        numbers = len(self.at.U) * (2 if costly else 1) * np.dtype(self.precision).itemsize / 8
-        keep = partial(passes.kept, model=model)
-        return self.rows.remember(keep, len(self.at.U), numbers, costly=costly), model
+        model = self.at.model.cast(self.precision)
+        keep, arrays = partial(passes.kept, model=model), 2 if model.shape.costly else 1
+        return self.rows.remember(keep, len(model.U), self.precision, arrays), model
 
     @cached_property
     def _first_order(self) -> tuple[Array, Array, Array]:
@@ -181,7 +180,7 @@ class Linearisation:
         tau = None if rows.free == NOTHING else (x.tau - at.C.T @ x.A).astype(self.precision)
         dU, dA = x.U.astype(self.precision), x.A.astype(self.precision)
         part = partial(passes.product, model=model, dU=dU, dA=dA, dtau=tau)
-        U, A, tail = (sums / rows.total for sums in rows.sum(part, len(at.U)))
+        U, A, tail = (sums / rows.total for sums in rows.sum(part, len(at.U), self.precision))
         return Unknowns(U, A - at.C @ tail, _only(tail.T, rows.free).T)
 
     def normal_matrix(self) -> Array:

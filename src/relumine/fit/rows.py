@@ -25,14 +25,14 @@ __all__ = ["AFFINE", "CONSTANT", "NOTHING", "Block", "Kept", "MemoryRows", "Rows
 # which columns of X̃ a model may use beside its hidden units
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
-_CHUNK_NUMBERS = 1 << 17  # numbers in one block of hidden values: 512 kB in single precision, the second-level cache
+_CHUNK_NUMBERS = 1 << 16  # double precision numbers in one block of hidden values: 512 kB, the second-level cache
 _KEPT = 1 << 23  # numbers, 64 MB, that may be remembered of smooth units
 _CHUNK_ROWS = 512  # the fewest rows of a block: a GEMM with fewer is slow, whatever the cache holds
 
 
-def chunk_rows(width: int) -> int:
+def chunk_rows(width: int, precision: DTypeLike = np.float64) -> int:
     """How many rows of ``width`` numbers to handle at once."""
-    return max(_CHUNK_ROWS, _CHUNK_NUMBERS // max(width, 1))
+    return max(_CHUNK_ROWS, _CHUNK_NUMBERS * 8 // (max(width, 1) * np.dtype(precision).itemsize))
 
 
 class Kept(NamedTuple):
@@ -101,17 +101,16 @@ class Rows(Protocol):
     def norm2(self) -> float:
         """Σ ω‖y‖²: the loss of the model without hidden units."""
 
-    def sum(self, part: Callable[[Block], Sums], width: int) -> Sums:
-        """Σ part(block), componentwise, over blocks for work arrays of ``width`` numbers a row.
+    def sum(self, part: Callable[[Block], Sums], width: int, precision: DTypeLike = np.float64) -> Sums:
+        """Σ part(block), componentwise, over blocks for work arrays of ``width`` numbers a row, of this precision.
 
         ``part`` returns fresh arrays.
         """
 
-    def remember(self, keep: Callable[[Block], Kept], width: int, numbers: float, *, costly: bool = False) -> Rows:
-        """These rows with what ``keep`` returns for each block, if memory allows.
+    def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> Rows:
+        """These rows with what ``keep`` returns for each block: so many ``arrays`` (width, k), if memory allows.
 
-        That is as much as ``numbers`` in double precision a row; ``costly``: computing it again takes long. Passes for
-        work arrays of ``width`` numbers a row find it.
+        Sums for this width and precision find it.
         """
 
     def centred(self, mean: Array) -> Rows:
@@ -127,7 +126,7 @@ class MemoryRows:
     weight: Array | None = None
     free: slice = field(default_factory=lambda: AFFINE)  # a slice is not hashable, so no plain default
     kept: tuple[Kept, ...] = ()
-    width: int = 0
+    step: int = 0
 
     @property
     def n(self) -> int:
@@ -159,34 +158,31 @@ class MemoryRows:
         weighted = self.Y if self.weight is None else self.Y * self.weight[:, None]
         return np.asarray(np.einsum("ij,ij->j", weighted, self.Y))
 
-    def _slices(self, width: int) -> Sequence[slice]:
-        step = chunk_rows(max(width, self.columns))
-        return [slice(start, min(start + step, self.n)) for start in range(0, max(self.n, 1), step)]
+    def _slices(self, width: int, precision: DTypeLike) -> tuple[int, Sequence[slice]]:
+        step = chunk_rows(max(width, self.columns), precision)
+        return step, [slice(start, min(start + step, self.n)) for start in range(0, max(self.n, 1), step)]
 
-    def sum(self, part: Callable[[Block], Sums], width: int) -> Sums:
+    def sum(self, part: Callable[[Block], Sums], width: int, precision: DTypeLike = np.float64) -> Sums:
         """Σ part(block), componentwise."""
 
         def sliced(item: tuple[slice, Kept]) -> Sums:
             s, kept = item
             return part(Block(self.X[s], self.Y[s], None if self.weight is None else self.weight[s], kept))
 
-        slices = self._slices(width)
+        step, slices = self._slices(width, precision)
         # remembered values belong to blocks of one size; a pass in other blocks computes its own
-        return total(
-            sliced, list(zip(slices, self.kept if self.kept and width == self.width else [Kept()] * len(slices)))
-        )
+        kept = self.kept if self.kept and step == self.step else [Kept()] * len(slices)
+        return total(sliced, list(zip(slices, kept)))
 
-    def remember(
-        self, keep: Callable[[Block], Kept], width: int, numbers: float, *, costly: bool = False
-    ) -> MemoryRows:
-        """One GEMM in three is saved by what takes no more memory than X̃.
+    def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> MemoryRows:
+        """One GEMM in three is saved by an array that takes no more memory than X̃.
 
-        Smooth activations take longer than the GEMMs: what spares them may also take a fixed amount.
+        Two arrays spare smooth activations, which take longer than the GEMMs: they may also take a fixed amount.
         """
-        limit = max(self.columns, _KEPT // max(self.n, 1) if costly else 0)
-        if not 0 < numbers <= limit:
+        limit = max(self.columns, _KEPT // max(self.n, 1) if arrays > 1 else 0)
+        if not 0 < arrays * width * np.dtype(precision).itemsize <= 8 * limit:
             return self
-        slices = self._slices(width)
+        step, slices = self._slices(width, precision)
         kept: list[Kept] = [Kept()] * len(slices)
 
         def fill(item: tuple[int, slice]) -> Sums:
@@ -195,7 +191,7 @@ class MemoryRows:
             return (np.zeros(0),)
 
         total(fill, list(enumerate(slices)))
-        return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), width)
+        return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step)
 
     def centred(self, mean: Array) -> MemoryRows:
         """The same rows for a model with a constant: Y without its mean (q,)."""

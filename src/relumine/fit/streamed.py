@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from relumine.data.sources import Chunk, Source
 from relumine.data.whiten import Whitening, whitening_of
@@ -111,13 +111,12 @@ class StreamedRows:
         """Columns of Y, q."""
         return self.source.q
 
-    def sum(self, part: Callable[[Block], Sums], width: int) -> Sums:
+    def sum(self, part: Callable[[Block], Sums], width: int, precision: DTypeLike = np.float64) -> Sums:
         """Σ part(block) over the blocks of every chunk."""
-        return self.source.reduce(partial(_sum_chunk, preparation=self.preparation, part=part, width=width))
+        task = partial(_sum_chunk, preparation=self.preparation, part=part, width=width, precision=precision)
+        return self.source.reduce(task)
 
-    def remember(
-        self, keep: Callable[[Block], Kept], width: int, numbers: float, *, costly: bool = False
-    ) -> StreamedRows:
+    def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> StreamedRows:
         """Nothing of the size of the data is kept."""
         return self
 
@@ -129,8 +128,10 @@ class StreamedRows:
         return replace(self, preparation=replace(self.preparation, tau=tau), norm2=norm2, free=CONSTANT)
 
 
-def _sum_chunk(chunk: Chunk, preparation: Preparation, part: Callable[[Block], Sums], width: int) -> Sums:
-    return preparation.rows(chunk).sum(part, width)
+def _sum_chunk(
+    chunk: Chunk, preparation: Preparation, part: Callable[[Block], Sums], width: int, precision: DTypeLike
+) -> Sums:
+    return preparation.rows(chunk).sum(part, width, precision)
 
 
 def _affine_step(B: Block) -> Sums:
