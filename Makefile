@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-all lint bench bench-quick docs clean
+.PHONY: setup demo test test-all lint bench bench-quick papers docs clean
 
 setup: $(STAMP)
 
@@ -39,6 +39,12 @@ bench: setup
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --jobs 2 --without extraction --out build/results
 	$(BIN)/python -m benchmarks run --only extraction --out build/results
 	cp build/results/*.json docs/results/
+	$(BIN)/python -m benchmarks tables
+
+# The papers' figures, which take hours; what is there is kept. What the pages say of them is written from the JSON.
+papers: setup
+	for paper in zhong2017 oymak2018 mondelli2019; do \
+	  $(BIN)/relumine paper $$paper --figure all --out docs/figures/$$paper || exit 1; done
 	$(BIN)/python -m benchmarks tables
 
 # Under five minutes: small sizes, few seeds, a page of its own, and what differs from the stored results

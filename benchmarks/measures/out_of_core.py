@@ -165,6 +165,7 @@ def _costs(last: dict[str, Row]) -> str:
             row.get("status", ""),
         ]
         for name, row in last.items()
+        if row["n"] == last["read"]["n"]
     ]
     return table([f"over {last['read']['n']:,} rows", "CPU time", "of same-flop GEMM", "memory", ""], rows)
 
