@@ -1,9 +1,9 @@
 """Before a night of computing: can this problem be solved, by what, and at what cost on this machine?
 
-The costs are those of ``recover`` with ``method="auto"``, fitted to measured runs (docs/benchmarks.md): about 2000
+The costs are those of ``recover`` with ``method="auto"``, fitted to measured runs (docs/advise.md): about 2000
 conjugate gradient products, √(m/d) times as many for m > d, each two products of an n × (d+1) with a (d+1) × 1.5m
-matrix at some two thirds of the speed of a plain matrix product. That reproduces the runs listed there within a factor
-of three but for the smallest. The speed of a matrix product is measured when advice is asked for.
+matrix. That reproduces the runs listed there within a factor of three. The speed of a matrix product is measured when
+advice is asked for.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["Advice", "advise"]
 
 _PER_PARAMETER, _PER_PARAMETER_SMOOTH = 5, 20  # samples, for exact data; smooth units need more to be told apart
 _NOISE = 2  # times as many for noisy labels, at least
-_PRODUCTS, _SHARE, _OVER = 2000, 0.67, 1.5
-_CALL = 1e-4  # seconds around a product, which small problems notice
+_PRODUCTS, _OVER = 2000, 1.5
+_CALL = 7e-5  # seconds around a product, which small problems notice
 _SMOOTH = 3.0  # a smooth σ costs more per row than a kink, and takes more steps
 _MEMORY_OVER_DATA, _MEMORY_BASE = 3, 64_000_000
 _CALIBRATION = 0.15  # seconds
@@ -188,7 +188,7 @@ def _seconds(n: int, d: int, m: int, sigma: Activation) -> float:
     operations = 4.0 * n * (d + 1) * max(ceil(_OVER * m), m + 2)
     smooth = 1.0 if sigma.kinks and sigma.reflection is not None and sigma.reflection.scale == 1.0 else _SMOOTH
     products = _PRODUCTS * smooth * max(1.0, m / d) ** 0.5
-    return float(products * (_CALL + operations / (_SHARE * _gemm_speed())))
+    return float(products * (_CALL + operations / _gemm_speed()))
 
 
 def _gemm_speed(shape: tuple[int, int, int] = (1500, 64, 96)) -> float:
