@@ -243,9 +243,8 @@ class Recovery:
         if not net.m and self.status is Status.NOISY:  # nothing that deserves to be called recovered
             head = f"No hidden unit found: a linear fit in {net.d} dimensions"
         head += f" ({self.method}, {self.seconds:.1f} s)"
-        return "\n".join(
-            part for part in (head, self.message, str(self.certificate), f"advice: {self.status.advice}") if part
-        )
+        advice = "" if self.status is Status.EXACT else f"advice: {self.status.advice}"  # nothing is left to do
+        return "\n".join(part for part in (head, self.message, str(self.certificate), advice) if part)
 
     def plot(self, features: Sequence[str] | None = None) -> Any:
         """Units, loss, bias and output weight as a matplotlib figure; ``features`` names the inputs."""

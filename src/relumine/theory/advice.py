@@ -104,7 +104,7 @@ class Advice:
             have = "" if self.given is None else f"; you have {self.given:,}"
             lines += [
                 "",
-                f"samples  {self.samples:,} {data}{have} ({self.parameters:,} parameters)",
+                f"samples  {self.samples:,} {data}{have} ({self.parameters:,} parameters, an affine part included)",
                 f"memory   {_size(self.memory_bytes)}",
                 f"time     {_duration(self.seconds)} on this machine (rough: within a factor of three or so)",
             ]
