@@ -13,8 +13,8 @@ from benchmarks.text import table
 
 SIZES = ("(10,20) n/p=6", "(40,20) n/p=6", "(30,30) n/p=6")
 LOOPS = {
-    "products [50, 50, 15000]": ("CG product at (50, 50, 15 000)", 0.6),
-    "products [784, 32, 100000]": ("CG product at (784, 32, 100 000)", 0.6),
+    "products [50, 50, 15000]": ("CG product at (50, 50, 15 000), in single precision both", 0.6),
+    "products [784, 32, 100000]": ("CG product at (784, 32, 100 000), in single precision both", 0.6),
     "moments [50, 4, 15000]": ("moments of order 4 at d = 50, n = 15 000", 0.5),
     "moments [32, 4, 100000]": ("moments of order 4 in the span of 32, n = 100 000", 0.5),
     "moments [784, 2, 100000]": ("second moment at d = 784, n = 100 000", 0.5),

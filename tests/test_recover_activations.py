@@ -5,7 +5,7 @@ import pytest
 
 import relumine as rl
 
-NAMES = ("leaky_relu(0.1)", "leaky_relu(-0.5)", "squared_relu", "sigmoid", "tanh", "erf")
+NAMES = ("leaky_relu(0.1)", "leaky_relu(-0.5)", "leaky_relu(2.0)", "squared_relu", "sigmoid", "tanh", "erf")
 
 
 @pytest.mark.parametrize("name", NAMES)
