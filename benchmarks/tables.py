@@ -31,7 +31,7 @@ def page(reports: dict[str, Row]) -> str:
     parts = [
         "# Benchmarks",
         "Written by `python -m benchmarks tables` from `docs/results/*.json`; nothing here is typed. "
-        f"`make bench-quick` takes {quick:.0f} minutes, the measures of `make bench` took {duration(total)} in all; "
+        f"`make bench-quick` takes {quick:.0f} minutes, `make bench` took {duration(total)} of CPU time; "
         "`python -m benchmarks compare OLD NEW` says what got slower or less exact between two folders of results. "
         "Times are CPU seconds of one thread, which a busy machine does not lengthen, unless it says otherwise.",
         *sorted(machines),
