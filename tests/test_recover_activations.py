@@ -1,9 +1,12 @@
 """`recover` with every activation: exact up to the symmetries of each, with and without biases."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 import relumine as rl
+from relumine.activations import Elementwise, Reflection
 
 NAMES = ("leaky_relu(0.1)", "leaky_relu(-0.5)", "leaky_relu(2.0)", "squared_relu", "sigmoid", "tanh", "erf")
 
@@ -45,3 +48,40 @@ def test_squared_relu_at_three_samples_a_weight(d):
         found = rl.recover(X, y, width=5, activation="squared_relu", rng=seed, on_failure="return")
         good += rl.metrics.parameter_error(truth, found.network) < 1e-8
     assert good == 10
+
+
+class PlainLogistic(Elementwise):
+    """As one would write it down: in double precision fine up to |z| = 350, in single only up to 44."""
+
+    name = "plain_logistic"
+    reflection = Reflection(-1.0, 0.0, 1.0)
+    seen: ClassVar[set[np.dtype]] = set()
+
+    def __call__(self, z):
+        self.seen.add(np.asarray(z).dtype)
+        return 1.0 / (1.0 + np.exp(-z))
+
+    def derivative(self, z):
+        self.seen.add(np.asarray(z).dtype)
+        e = np.exp(-z)
+        return e / (1.0 + e) ** 2
+
+
+def test_own_activations_are_asked_in_double_precision():
+    rng = np.random.default_rng(2)
+    net = rl.planted.network(20, 16, rng, activation=PlainLogistic())
+    truth = rl.Network(1.5 * net.W, 1.5 * net.b, net.a, PlainLogistic())
+    X = rng.normal(size=(6720, 20))
+    found = rl.recover(X, truth(X), width=16, activation=PlainLogistic(), rng=2)
+    assert found.status is rl.Status.EXACT
+    assert PlainLogistic.seen == {np.dtype(np.float64)}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_an_activation_that_overflows_is_no_crash():
+    rng = np.random.default_rng(0)
+    net = rl.planted.network(20, 16, rng, activation=PlainLogistic())
+    X = rng.normal(size=(1500, 20))
+    y = rl.Network(400.0 * net.W, 400.0 * net.b, net.a, "sigmoid")(X)
+    found = rl.recover(X, y, width=16, activation=PlainLogistic(), rng=0, starts=1, seconds=5, on_failure="return")
+    assert not found.ok

@@ -240,3 +240,17 @@ def test_a_hard_problem_that_the_user_stops_is_interrupted() -> None:
     X, y = cubic_units(5, 14, 200)
     found = rl.recover(X, y, width=14, activation=CUBIC, rng=0, seconds=100.0, progress=stop)
     assert found.status is Status.INTERRUPTED
+
+
+@pytest.mark.parametrize("decades", [6, 11, 14])
+def test_huge_rows_of_little_weight_do_not_hide_the_others(decades: int) -> None:
+    """In units of its own noise every row is ordinary, and rounding is judged there."""
+    rng = np.random.default_rng(0)
+    truth = rl.planted.network(4, 3, rng)
+    size = np.ones(400)
+    size[:100] = 10.0 ** np.linspace(0, decades, 100)
+    X = rng.normal(size=(400, 4)) * size[:, None]
+    found = rl.recover(X, truth(X), width=3, sample_weight=size**-2.0, rng=0)
+    assert found.status is Status.EXACT
+    ordinary = X[size == 1.0]
+    np.testing.assert_allclose(found.network(ordinary), truth(ordinary), atol=1e-10)

@@ -107,11 +107,13 @@ def infer(rows: Rows, squares: Array, net: Network, white: Whitening, units: Arr
         meat += spread2[o] * H
     if net.activation.homogeneity is not None:
         fisher += _gauge(net, P, np.trace(fisher) / max(P, 1))
+    noise = np.sqrt(spread2) * units
+    if not np.isfinite(fisher).all():  # an activation whose slope overflows: nothing can be said
+        return Inference(noise, float("inf"), None)
     root = np.sqrt(np.maximum(np.diag(fisher), np.finfo(float).tiny))
     scaled = fisher / np.outer(root, root)
     eigenvalues = np.linalg.eigvalsh(scaled)
     condition = float(eigenvalues[-1] / eigenvalues[0]) if eigenvalues[0] > 0.0 else float("inf")
-    noise = np.sqrt(spread2) * units
     try:
         factor = cho_factor(scaled)
     except LinAlgError:

@@ -53,7 +53,7 @@ class Shape:
             F = np.abs(Z, out=out)
             F *= self.absolute
             return F
-        F = np.asarray(self.activation(Z), dtype=Z.dtype)
+        F = np.asarray(self.activation(_double(Z)), dtype=Z.dtype)
         slope, constant = self.half
         return F + (slope * Z + constant) if slope or constant else F
 
@@ -61,7 +61,7 @@ class Shape:
         """e'(Z), elementwise; in ``out`` where that is possible."""
         if self.absolute is not None:
             return _signed(self.absolute, Z, np.empty_like(Z) if out is None else out)
-        D = np.asarray(self.activation.derivative(Z), dtype=Z.dtype)
+        D = np.asarray(self.activation.derivative(_double(Z)), dtype=Z.dtype)
         return D + self.half[0] if self.half[0] else D
 
     def network(self, U: Array, A: Array, tau: Array) -> Network:
@@ -70,6 +70,11 @@ class Shape:
         v = tau[:-1].T + slope * A.T @ U[:, :-1]
         c = tau[-1] + A.T @ (slope * U[:, -1] + constant)
         return Network(U[:, :-1], U[:, -1], A.T, self.activation, v, c)
+
+
+def _double(Z: Array) -> Array:
+    """Activations are written for double precision: in single precision a formula may overflow."""
+    return np.asarray(Z, dtype=np.float64)
 
 
 def _signed(size: float, Z: Array, out: Array) -> Array:

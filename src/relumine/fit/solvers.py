@@ -88,6 +88,8 @@ class ConjugateGradients:
     def __call__(self, damping: Array) -> Solution | None:
         """Preconditioned conjugate gradients on the joint system in (U, A, τ)."""
         at, g = self.lin.at, self.lin.gradient
+        if not np.isfinite(self.lin.slopes[0]).all():  # an activation that overflows
+            return None
         apply = self._preconditioner(damping)
         zero = Unknowns(np.zeros_like(at.U), np.zeros_like(at.A), np.zeros((at.U.shape[1], at.A.shape[1])))
         x, r = zero, Unknowns(g, zero.A, zero.tau)

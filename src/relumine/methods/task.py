@@ -111,7 +111,7 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     weight = None if samples.weight is None else samples.weight[used]
     white = whitening(samples.X, weight, used, samples.names)
     wide = np.empty((used.size, samples.d + 1))
-    magnitude = np.abs(Y[used]).max(axis=0)
+    magnitude = _largest(Y[used], weight)
     magnitude[magnitude == 0.0] = 1.0
     targets = Y[used] / magnitude
     rows, tau = prepare(white.apply(samples.X, used, out=wide[:, :-1]), targets, weight)
@@ -129,12 +129,26 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
         rounding=np.maximum(1e-9, 16.0 * _EPS / left),
         bent=bent,
         held=Samples(samples.X[aside], Y[aside], None if samples.weight is None else samples.weight[aside]),
-        spread=magnitude * targets.std(axis=0),
+        spread=magnitude * _deviation(targets, weight),
         distinct=distinct - (np.unique(groups[aside]).size if distinct < samples.n else spare),
         vector=samples.y.ndim == 1,
         discrete=_discrete(samples.X),
         aside=np.flatnonzero(aside),
     )
+
+
+def _largest(Y: Array, weight: Array | None) -> Array:
+    """Largest |y| of each output (q,), every row in units of its own noise: rounding is judged against it."""
+    size = np.abs(Y)
+    if weight is not None:
+        size *= np.sqrt(weight / weight.mean())[:, None]
+    return np.asarray(size.max(axis=0))
+
+
+def _deviation(Y: Array, weight: Array | None) -> Array:
+    """Weighted standard deviation of each output, (q,)."""
+    centred = Y - np.average(Y, axis=0, weights=weight)
+    return np.asarray(np.sqrt(np.average(centred**2, axis=0, weights=weight)))
 
 
 def _copies(X: Array) -> tuple[NDArray[np.intp], int]:
