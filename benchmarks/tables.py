@@ -15,7 +15,7 @@ from benchmarks.counting import Count
 from benchmarks.measures import MEASURES, Measure, catalogue, frontier, rates
 from benchmarks.measures.fair import gather
 from benchmarks.methods import ALTERNATIVES, OURS
-from benchmarks.results import RESULTS, ROOT, Row, load
+from benchmarks.results import LIBRARIES, RESULTS, ROOT, Row, load
 from benchmarks.text import duration, table
 
 ORDER = ("rates", "frontier", "trace", "ablation", "extraction", "hot", "scaling", "memory", "decomposition")
@@ -27,25 +27,29 @@ def page(reports: dict[str, Row]) -> str:
     """All measures that have been run."""
     total = sum(report["seconds"] for report in reports.values())
     quick = sum(measure.MINUTES[1] for measure in MEASURES.values())
-    machines = {_machine(reports[name]) for name in ORDER if name in reports}
     parts = [
         "# Benchmarks",
         "Written by `python -m benchmarks tables` from `docs/results/*.json`; nothing here is typed. "
         f"`make bench-quick` takes {quick:.0f} minutes, `make bench` took {duration(total)} of CPU time; "
         "`python -m benchmarks compare OLD NEW` says what got slower or less exact between two folders of results. "
         "Times are CPU seconds of one thread, which a busy machine does not lengthen, unless it says otherwise.",
-        *sorted(machines),
+        *_machines([reports[name]["machine"] for name in ORDER if name in reports]),
     ]
     parts += [short] if (short := bars.section(reports)) else []
     parts += [part(MEASURES[name], "section")(reports[name]) for name in ORDER if name in reports]
     return "\n\n".join(parts) + "\n"
 
 
-def _machine(report: Row) -> str:
-    m = report["machine"]
-    libraries = ", ".join(f"{k} {m[k]}" for k in ("numpy", "scipy", "scikit-learn", "torch") if m.get(k))
-    place = f"{m['cpu']}, {m['cores']} cores, {m['memory_gb']:g} GB"
-    return f"Machine: {place}; Python {m['python']}, {libraries}, {m['blas']}."
+def _machines(found: list[Row]) -> list[str]:
+    """A line for each, with all versions of the libraries that were used there."""
+    lines = []
+    for place in dict.fromkeys((m["cpu"], m["cores"], m["memory_gb"], m["python"], m["blas"]) for m in found):
+        here = [m for m in found if (m["cpu"], m["cores"], m["memory_gb"], m["python"], m["blas"]) == place]
+        versions = {name: sorted({m[name] for m in here if m.get(name)}) for name in LIBRARIES[:4]}
+        libraries = ", ".join(f"{name} {' and '.join(used)}" for name, used in versions.items() if used)
+        cpu, cores, memory, python, blas = place
+        lines.append(f"Machine: {cpu}, {cores} cores, {memory:g} GB; Python {python}, {libraries}, {blas}.")
+    return lines
 
 
 def part(measure: Measure, name: str) -> Callable[..., Any]:
