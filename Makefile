@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-all lint bench bench-quick papers docs clean
+.PHONY: setup torch demo test test-all lint bench bench-quick papers docs clean
 
 setup: $(STAMP)
 
@@ -15,6 +15,11 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(STAMP)
+
+# What the benchmarks compare with and some tests can use; those skip without it
+torch: setup
+	@$(BIN)/python -c 'import torch' 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' || echo 'PyTorch could not be installed'
 
 demo: setup
 	@$(BIN)/relumine demo
@@ -34,8 +39,7 @@ test-all: lint
 
 # About two hours on two idle cores, the black boxes at the end with all of them. A run that was stopped goes on where
 # it was; `rm -r build/results` begins anew.
-bench: setup
-	@$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' || echo 'PyTorch could not be installed: its rows will be missing'
+bench: torch
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks run --jobs 2 --without extraction --out build/results
 	$(BIN)/python -m benchmarks run --only extraction --out build/results
 	cp build/results/*.json docs/results/

@@ -35,6 +35,8 @@ def main(arguments: list[str] | None = None) -> int:
     comparing.add_argument("new", type=Path)
     commands.add_parser("tune", help="how the step sizes of the alternatives were chosen")
     args = parser.parse_args(arguments)
+    if args.command == "run" and args.jobs < 1:
+        parser.error(f"--jobs must be at least 1, got {args.jobs}")
     if args.command == "run":
         return run(args)
     if args.command == "tables":

@@ -223,6 +223,12 @@ def test_run_writes_rows_and_skips_what_is_done(tmp_path: Path, capsys: pytest.C
     assert "done already" in capsys.readouterr().out
 
 
+def test_no_jobs_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["run", "--jobs", "0"])
+    assert "--jobs must be at least 1, got 0" in capsys.readouterr().err
+
+
 def test_measures_side_by_side_are_the_same(tmp_path: Path) -> None:
     arguments = ["run", "--quick", "--only", "width_unknown", "memory", "--seeds", "1", "--jobs", "2"]
     assert command.main([*arguments, "--out", str(tmp_path / "two")]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,10 +27,10 @@ def report(measure: str, rows: list[Row], **settings: float) -> Row:
 
 
 @pytest.mark.parametrize("paper", [oymak2018, mondelli2019])
-def test_the_pages_hold_what_the_stored_figures_say(paper: object) -> None:
-    page, name = paper.PAGE, paper.__name__.rsplit(".", 1)[-1]  # type: ignore[attr-defined]
+def test_the_pages_hold_what_the_stored_figures_say(paper: Any) -> None:
+    page, name = paper.PAGE, paper.__name__.rsplit(".", 1)[-1]
     said = {mark: text for where, mark, text in blocks(FIGURES) if where == page and mark.startswith(name)}
-    assert said == paper.blocks(FIGURES / name)  # type: ignore[attr-defined]
+    assert said == paper.blocks(FIGURES / name)
     for mark, text in said.items():
         assert f"<!-- {mark}: begin -->\n{text}\n<!-- {mark}: end -->" in (ROOT / page).read_text()
 
@@ -73,7 +74,7 @@ def test_runs_of_the_descent_are_read_by_their_last_weights() -> None:
     text = mondelli2019.reading(figure)
     assert "for r = 5 with c = 0.2 (2e-07), and in no other run" in text
     assert "At r = 20 and c = 0.1 the weight error went from 1.25 to 0.30" in text
-    figure["cells"].pop("small")  # type: ignore[attr-defined]
+    figure["cells"].pop("small")
     assert "for none of the runs" in mondelli2019.reading(figure)
 
 
@@ -111,7 +112,7 @@ def test_decoding_measures_noise_memory_time_and_the_theorem() -> None:
         ("theorem", ("laplace", 10, 20, 400, 2)),
     ):
         measure = {"time": decoding.time, "noise": decoding.noise, "map": decoding.mapped}.get(kind, decoding.theorem)
-        rows.append({"key": kind, "kind": kind, **measure(0, *case)})  # type: ignore[operator]
+        rows.append({"key": kind, "kind": kind, **measure(0, *case)})
     time, noise, memory, theorem = rows
     assert (time["status"], noise["noisy"], memory["status"], theorem["held"]) == ("exact", 4, "exact", 2)
     assert 0.7 < noise["over_bound"] < 1.5

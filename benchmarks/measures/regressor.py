@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def scores(group: str, data: str, model: str, folds: int) -> Row:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # MLPRegressor says so when it has not converged: that is its result, too
         for train, test in KFold(folds, shuffle=True, random_state=0).split(X):
-            fitted, spent = timed(lambda train=train: clone(MODELS[model]).fit(X[train], y[train]))  # type: ignore[misc]
+            fitted, spent = timed(partial(clone(MODELS[model]).fit, X[train], y[train]))
             seconds.append(spent)
             r2.append(float(fitted.score(X[test], y[test])))
     return {"group": group, "data": data, "model": model, "r2": r2, "seconds": float(np.median(seconds))}
@@ -80,10 +81,7 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
         folds = settings[group]["folds"]
         for data in (name for name in sets if folds and settings[group].get("only", "") in name):
             for model in (name for name in MODELS if settings["models"] in name):
-                yield (
-                    f"{data} {model}",
-                    lambda group=group, data=data, model=model, folds=folds: scores(group, data, model, folds),  # type: ignore[misc]
-                )
+                yield f"{data} {model}", partial(scores, group, data, model, folds)
 
 
 def means(report: Row, group: str) -> dict[str, dict[str, float]]:

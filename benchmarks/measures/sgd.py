@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def case(r: int, n: int, d: int, seconds: float) -> Row:
 
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
     for r, n in settings["sizes"]:
-        yield f"r={r}", lambda r=r, n=n: case(r, n, settings["d"], settings["seconds"])  # type: ignore[misc]
+        yield f"r={r}", partial(case, r, n, settings["d"], settings["seconds"])
 
 
 def elsewhere(report: Row) -> dict[str, str]:

@@ -61,7 +61,6 @@ class ConjugateGradients:
 
     def __init__(self, lin: Linearisation, tolerance: float = 0.1, cap: int = 60) -> None:
         self.lin, self.tolerance, self.cap = lin, tolerance, cap
-        self.guess: Array | None = None
 
     def _preconditioner(self, damping: Array) -> Callable[[Unknowns], Unknowns]:
         at, free = self.lin.at, self.lin.rows.free
