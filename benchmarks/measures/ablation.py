@@ -27,7 +27,7 @@ from relumine.fit.levenberg import minimise
 from relumine.fit.prune import SEARCH, polish, prune
 from relumine.fit.sign_free import shape_of
 from relumine.fit.starts import random_directions, second_moment_span, span_directions
-from relumine.methods.task import make_task
+from relumine.recovery.task import make_task
 
 NAME = "ablation"
 FULL: Row = {"sizes": [[20, 10, 6, 10], [10, 20, 6, 10], [40, 20, 6, 5]], "first": 44000}

@@ -38,7 +38,7 @@ def compare(d: int, m: int, ratio: int, activation: str, seed: int) -> Row:
     began = now()
     found = rl.recover(X, y, width=m, activation=activation, rng=seed + 2, on_failure="return")
     row: Row = {"d": d, "m": m, "n": len(y), "activation": activation, "seed": seed, "seconds": now() - began}
-    return row | {"estimate": estimate, "starts": max(int(found.details.get("starts", 1)), 1)}
+    return row | {"estimate": estimate, "starts": max(int(found.search.starts), 1)}
 
 
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:

@@ -37,7 +37,7 @@ def solve(problem: Problem, seed: int, *, width_known: bool = True) -> Row:
         "seed": seed,
         "seconds": seconds,
         "error": error if np.isfinite(error) else None,
-        "starts": int(found.details.get("starts", 0)),
+        "starts": int(found.search.starts),
         "status": found.status.value,
         "right_width": found.network.m == truth.m,
     }

@@ -17,11 +17,11 @@ from benchmarks.compare import Speed
 from benchmarks.counting import Count
 from benchmarks.results import Row
 from benchmarks.text import duration, seeds_of, table
-from relumine.experiments.oymak2018 import final, newton, planted, relative_error
-from relumine.fit.additive import Additive, descend
-from relumine.methods.oymak import decode
+from relumine.papers.oymak2018.additive import Additive, descend
+from relumine.papers.oymak2018.figure import final, newton, planted, relative_error
+from relumine.papers.oymak2018.method import decode
+from relumine.papers.oymak2018.probes import tails
 from relumine.results import Status
-from relumine.theory.probes import tails
 
 NAME = "decoding"
 _SIZES = [[50, 5.0, 1.1], [50, 1.0, 1.5], [100, 5.0, 1.1], [100, 1.0, 1.5], [200, 5.0, 1.1], [200, 1.0, 1.5]]

@@ -57,7 +57,7 @@ def extraction(d: int, m: int, budget: int, seed: int, limit: float) -> Row:
         "residual": float(found.certificate.residual),
         "wall_seconds": time.perf_counter() - wall,
         "cpu_seconds": now() - cpu,
-        "starts": found.details.get("starts", 0),
+        "starts": found.search.starts,
         "peak_bytes": peak_bytes(),
     }
 

@@ -19,7 +19,7 @@ from relumine.data.sources import as_samples
 from relumine.fit.levenberg import minimise
 from relumine.fit.prune import SEARCH, polish, prune
 from relumine.fit.starts import random_directions
-from relumine.methods.task import make_task
+from relumine.recovery.task import make_task
 
 NAME = "first_steps"
 FULL: Row = {"d": 10, "m": 10, "ratio": 3, "dampings": [1e-3, 1e-2, 1e-1], "seeds": 40, "first": 50000}

@@ -18,12 +18,12 @@ from benchmarks.results import RESULTS, Row, load
 from benchmarks.text import seeds_of, table
 from relumine.activations import RELU
 from relumine.data.moments import MomentSums
-from relumine.fit.additive import Additive
 from relumine.fit.projection import Linearisation, Unknowns, project
 from relumine.fit.rows import MemoryRows, prepare
 from relumine.fit.sign_free import shape_of
 from relumine.fit.solvers import ConjugateGradients, Dense
 from relumine.fit.starts import random_directions, second_moment_span
+from relumine.papers.oymak2018.additive import Additive
 from relumine.tensors.hermite import feature_count
 
 NAME = "hot"

@@ -13,7 +13,7 @@ from benchmarks.compare import Speed
 from benchmarks.results import Row
 from benchmarks.text import seeds_of, table
 from relumine.data.moments import MomentSums
-from relumine.steps.span import affine_residual, weight_span
+from relumine.papers.zhong2017.span import affine_residual, weight_span
 
 NAME = "memory"
 FULL: Row = {"streamed": [100_000, 1_000_000], "span": [[100_000, 1000, 10]]}

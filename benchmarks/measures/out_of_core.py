@@ -22,7 +22,7 @@ from relumine import planted, recover
 from relumine.data.moment_pass import View, estimate_from, sums_of, view_of
 from relumine.data.sources import open_source
 from relumine.data.whiten import whitening_of
-from relumine.steps.subspace import weight_subspace
+from relumine.papers.awasthi2021.subspace import weight_subspace
 
 NAME = "out_of_core"
 # files of 10⁵ rows for each pass; the last entry is the size of the first table

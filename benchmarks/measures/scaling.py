@@ -42,7 +42,7 @@ def recovery(d: int, m: int, n: int, seed: int) -> Row:
     error = rl.metrics.parameter_error(truth, found.network)
     return {
         "seconds": seconds,
-        "starts": found.details.get("starts", 0),
+        "starts": found.search.starts,
         "data_bytes": X.nbytes + y.nbytes,
         "extra_bytes": peak_bytes() - before,
         "error": error if np.isfinite(error) else None,

@@ -23,7 +23,7 @@ SLOPE = 2.5
 
 def case(r: int, n: int, d: int, seconds: float) -> Row:
     """Both loops on the same samples, in turns; the best of each, so that a busy machine matters little."""
-    from relumine.experiments import sgd  # numba
+    from relumine.papers.mondelli2019 import sgd  # numba
 
     rng = np.random.default_rng(r)
     W, start = planted.weights(d, r, rng, family="centred_haar"), planted.weights(d, r, rng)

@@ -18,10 +18,10 @@ from benchmarks.counting import Count
 from benchmarks.measures.fair import EXACT
 from benchmarks.results import Row
 from benchmarks.text import seeds_of, table
-from relumine.experiments.mondelli2019_recover import SteepTanh
 from relumine.fit.rows import MemoryRows
 from relumine.fit.starts import random_directions
-from relumine.methods import search
+from relumine.papers.mondelli2019.figure_recover import SteepTanh
+from relumine.recovery import search
 
 NAME = "smooth"
 FULL: Row = {
@@ -54,7 +54,7 @@ def solve(kind: str, m: int, ratio: int, seed: int) -> Row:
     with patch.object(search, "third_moment_directions", at_random) if kind == "blind" else nullcontext():
         found = rl.recover(X, y, width=m, activation=truth.activation, rng=seed + 2, on_failure="return")
     error = rl.metrics.parameter_error(truth, found.network)
-    row = {"kind": kind, "ratio": ratio, "n": n, "seed": seed, "starts": int(found.details.get("starts", 0))}
+    row = {"kind": kind, "ratio": ratio, "n": n, "seed": seed, "starts": int(found.search.starts)}
     return row | {"status": found.status.value, "error": error, "exact": error <= EXACT}
 
 

@@ -18,9 +18,9 @@ from benchmarks.results import Row
 from benchmarks.text import duration, seeds_of, table
 from relumine import metrics, planted
 from relumine.data.moments import Estimator, estimate_tensors
-from relumine.methods.awasthi import algorithm_1
 from relumine.network import Network
-from relumine.steps.subspace import estimate_in_subspace
+from relumine.papers.awasthi2021.method import algorithm_1
+from relumine.papers.awasthi2021.subspace import estimate_in_subspace
 
 NAME = "tensors"
 FULL: Row = {

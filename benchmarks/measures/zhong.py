@@ -19,10 +19,11 @@ from benchmarks.counting import Count
 from benchmarks.measures.fair import EXACT
 from benchmarks.results import Row
 from benchmarks.text import seeds_of, table
-from relumine.experiments.zhong2017 import KAPPA, RECOVERED, STEP, K, distance
-from relumine.methods import zhong_boxes, zhong_moments
-from relumine.methods.zhong_boxes import initialise, learn
-from relumine.theory.curvature import empirical_hessian, extremes, population_hessian
+from relumine.papers.zhong2017 import algorithms as zhong_boxes
+from relumine.papers.zhong2017 import moments as zhong_moments
+from relumine.papers.zhong2017.algorithms import initialise, learn
+from relumine.papers.zhong2017.curvature import empirical_hessian, extremes, population_hessian
+from relumine.papers.zhong2017.figure import KAPPA, RECOVERED, STEP, K, distance
 
 NAME = "zhong"
 FULL: Row = {

@@ -9,7 +9,7 @@ from scipy import stats
 
 from benchmarks.results import Row, load
 from benchmarks.text import table
-from relumine.theory.probes import tails
+from relumine.papers.oymak2018.probes import tails
 
 PAGE = "docs/decode.md"
 EXACT = 1e-16  # of ‖ŵ − w‖²/‖w‖²

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.results import Row, load
 from benchmarks.text import table
-from relumine.experiments.zhong2017 import LINE_STEP, LINE_TOP, RECOVERED, K, line, threshold
+from relumine.papers.zhong2017.figure import LINE_STEP, LINE_TOP, RECOVERED, K, line, threshold
 
 PAGE = "docs/zhong.md"
 SMALL = 1e-8  # a loss that has been reached; an error that is exact

@@ -3,10 +3,11 @@
 from typing import Any
 
 from relumine import activations, metrics, planted
-from relumine.extract import BlackBoxFailed, Extraction, extract
-from relumine.methods.oymak import Decoding, DecodingFailed, decode
-from relumine.methods.recover import recover
+from relumine.extraction import BlackBoxFailed, Extraction, extract
 from relumine.network import Network
+from relumine.papers.oymak2018.method import Decoding, DecodingFailed, decode
+from relumine.recovery.advice import Advice, advise
+from relumine.recovery.door import recover
 from relumine.results import (
     Certificate,
     InvalidInput,
@@ -17,7 +18,6 @@ from relumine.results import (
     RelumineWarning,
     Status,
 )
-from relumine.theory.advice import Advice, advise
 
 __version__ = "0.1.0"
 
@@ -43,15 +43,16 @@ __all__ = [
     "estimators",
     "extract",
     "metrics",
+    "papers",
     "planted",
     "recover",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn is an extra, and slow to import: only for those who ask
-    if name == "estimators":
+    # scikit-learn is an extra, and slow to import; the papers are for those who ask
+    if name in ("estimators", "papers"):
         import importlib
 
-        return importlib.import_module("relumine.estimators")
+        return importlib.import_module(f"relumine.{name}")
     raise AttributeError(f"module 'relumine' has no attribute {name!r}")

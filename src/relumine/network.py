@@ -19,7 +19,7 @@ from relumine.results import InvalidInput, ModelFileError
 
 Array = NDArray[np.float64]
 
-__all__ = ["Network"]
+__all__ = ["Network", "flip_columns"]
 
 _CHUNK_NUMBERS = 1 << 20  # hidden activations held at once during evaluation (8 MB)
 
@@ -348,3 +348,13 @@ def _real(name: str, value: ArrayLike) -> Array:
     if not np.isfinite(array).all():
         raise InvalidInput(f"{name} holds NaN or infinite values")
     return array
+
+
+def flip_columns(net: Network) -> Array:
+    """What flipping unit i adds to (v, c), as column i, outputs stacked: ((d+1)q, m). For ReLU a_i (w_i, b_i)."""
+    shape = ((net.d + 1) * (net.q or 1), net.m)
+    if net.activation.reflection is None:
+        return np.zeros(shape)
+    _, slope, constant = net.activation.reflection
+    units = np.column_stack([-slope * net.W, constant - slope * net.b])
+    return np.asarray(np.einsum("qm,md->qdm", np.atleast_2d(net.a), units).reshape(shape))

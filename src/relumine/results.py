@@ -19,15 +19,19 @@ __all__ = [
     "Certificate",
     "InvalidInput",
     "ModelFileError",
+    "Origin",
+    "Predictions",
     "Progress",
     "Recovery",
     "RecoveryFailed",
     "RelumineError",
     "RelumineWarning",
+    "SearchRecord",
     "Stage",
     "StandardErrors",
     "Status",
     "Units",
+    "WidthEvidence",
 ]
 
 
@@ -36,7 +40,21 @@ class RelumineError(Exception):
 
 
 class InvalidInput(RelumineError, ValueError):
-    """The input cannot be used; the message says what was wrong, where, and what to do."""
+    """The input cannot be used; the message says what was wrong, where, and what to do.
+
+    Parameters
+    ----------
+    problem : str
+        What was wrong, and where.
+    argument : str, optional
+        The argument that has to change, by its name in Python: a door with other names for it can say those.
+    remedy : str, optional
+        What to do; part of the message.
+    """
+
+    def __init__(self, problem: str, *, argument: str | None = None, remedy: str | None = None) -> None:
+        super().__init__(problem if remedy is None else f"{problem}; {remedy}")
+        self.problem, self.argument, self.remedy = problem, argument, remedy
 
 
 class ModelFileError(RelumineError, ValueError):
@@ -174,6 +192,58 @@ class StandardErrors:
 
 
 @dataclass(frozen=True)
+class WidthEvidence:
+    """For one width: the relative loss reached and its Bayesian information criterion (smaller is better)."""
+
+    width: int
+    loss: float
+    bic: float
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """How the search went.
+
+    ``starts``: initialisations used; ``trace``: the losses of each stage, step by step; ``widths``: what was tried;
+    ``loss``: relative loss of the result; ``noise`` (q,): standard deviation of what is left of each output;
+    ``rows``: rows that decided, ``rows_searched``: rows among which the network was found.
+    """
+
+    starts: int = 0
+    trace: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    widths: tuple[WidthEvidence, ...] = ()
+    loss: float = float("nan")
+    noise: tuple[float, ...] = ()
+    rows: int = 0
+    rows_searched: int = 0
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Some rows to look at: ``truth`` and ``predicted`` (k, q); ``unseen``: the fit never used them."""
+
+    truth: Array
+    predicted: Array
+    unseen: bool = True
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the samples came from, as a door knows it: names for the report, and what makes a run repeatable.
+
+    ``spread`` (d,): standard deviation of each input, ``target_spread``: of the target; empty and NaN if unknown.
+    """
+
+    source: str = ""
+    features: tuple[str, ...] = ()
+    target: str = ""
+    seed: int | None = None
+    spread: tuple[float, ...] = ()
+    target_spread: float = float("nan")
+    advice: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Certificate:
     """Evidence for the network, and in words what it proves and what it does not.
 
@@ -188,6 +258,11 @@ class Certificate:
     condition : float
         Condition number of the scaled Gauss–Newton matrix at the answer: large means some direction in parameter
         space hardly changes the fit. NaN where it was not computed.
+    confirmed : int
+        How many rows (or queries) confirm the network: each could have contradicted it, and did not.
+    unseen : float
+        At most this share of the inputs' distribution may still differ from the network, with 95 % confidence
+        (3/confirmed, the rule of three); NaN where nothing was confirmed.
     proves, does_not_prove : str
         In words.
     notes : tuple of str
@@ -198,6 +273,8 @@ class Certificate:
     rows: int
     noise: float = 0.0
     condition: float = float("nan")
+    confirmed: int = 0
+    unseen: float = float("nan")
     proves: str = ""
     does_not_prove: str = ""
     notes: tuple[str, ...] = ()
@@ -225,6 +302,9 @@ class Recovery:
     standard_errors: StandardErrors | None = None
     stages: tuple[Stage, ...] = ()
     method: str = "auto"
+    search: SearchRecord = field(default_factory=SearchRecord)
+    shown: Predictions | None = None
+    origin: Origin = field(default_factory=Origin)
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -248,7 +328,7 @@ class Recovery:
 
     def plot(self, features: Sequence[str] | None = None) -> Any:
         """Units, loss, bias and output weight as a matplotlib figure; ``features`` names the inputs."""
-        from relumine.plots import recovery
+        from relumine.report.plots import recovery
 
         return recovery(self, features)
 

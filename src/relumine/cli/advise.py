@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 
 from relumine.cli.exits import BAD_INPUT, FAILED
+from relumine.recovery.advice import advise as ask
 from relumine.results import InvalidInput
-from relumine.theory.advice import advise as ask
 
 __all__ = ["advise"]
 

@@ -102,7 +102,7 @@ def _comparison(truth: rl.Network, found: rl.Network, most: int = 10) -> Table:
 
 def _picture(console: Console, truth: rl.Network, found: rl.Network, losses: list[float], out: Path) -> None:
     try:
-        from relumine.plots import true_and_found
+        from relumine.report.plots import true_and_found
 
         true_and_found(truth, found, losses, out)
     except ImportError:

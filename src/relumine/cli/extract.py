@@ -49,7 +49,7 @@ def extract(
 
     Running a module:function or a --command executes that code: only name what you trust.
     """
-    from relumine.extract import extract as ask
+    from relumine.extraction import extract as ask
 
     if (spec is None) == (command is None):
         raise InvalidInput("name the black box: module:function, a file .onnx, or --command '…' (one of them)")

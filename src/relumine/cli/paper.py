@@ -5,20 +5,25 @@ from __future__ import annotations
 import inspect
 import pkgutil
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from relumine import experiments
+from relumine import papers as folders
 from relumine.results import InvalidInput
 
 __all__ = ["paper"]
 
 
 def papers() -> list[str]:
-    """The papers that have experiments: modules named author and year."""
-    return sorted(m.name for m in pkgutil.iter_modules(experiments.__path__) if m.name[-4:].isdigit())
+    """The papers that have experiments: folders with a figure."""
+    return sorted(
+        m.name
+        for m in pkgutil.iter_modules(folders.__path__)
+        if m.ispkg and find_spec(f"relumine.papers.{m.name}.figure")
+    )
 
 
 def paper(
@@ -43,7 +48,7 @@ def paper(
         return
     if name not in papers():
         raise InvalidInput(f"no experiments of {name!r}; there are: {', '.join(papers())}")
-    main = import_module(f"relumine.experiments.{name}").main
+    main = import_module(f"relumine.papers.{name}.figure").main
     takes = inspect.signature(main).parameters
     options: dict[str, Any] = {"figure": figure, "quick": quick, "plot_only": plot_only, "workers": workers, "out": out}
     given = {key: value for key, value in options.items() if value is not None}
@@ -54,5 +59,5 @@ def paper(
 
 
 def _title(name: str) -> str:
-    text = import_module(f"relumine.experiments.{name}").__doc__ or ""
+    text = import_module(f"relumine.papers.{name}.figure").__doc__ or ""
     return text.strip().splitlines()[0] if text.strip() else ""

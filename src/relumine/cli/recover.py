@@ -22,9 +22,9 @@ from relumine.cli.table import columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
 from relumine.data.sources import Source
+from relumine.recovery.advice import advise
 from relumine.report.story import headline
 from relumine.results import InvalidInput, Recovery, RelumineWarning, Status
-from relumine.theory.advice import advise
 
 __all__ = ["check_outputs", "check_seconds", "finish", "recover"]
 

@@ -19,11 +19,11 @@ from relumine.data.moments import MomentSums, features_needed
 from relumine.data.sources import Samples
 from relumine.estimators.regularised import RIDGES, Choice, affine_fit, average, choose, fit_units
 from relumine.fit.parallel import cores
-from relumine.methods.awasthi_boxes import algorithm_6
-from relumine.methods.recover import recover
 from relumine.network import Network
+from relumine.papers.awasthi2021.algorithms import algorithm_6
+from relumine.papers.awasthi2021.thresholds import Thresholds
+from relumine.recovery.door import recover
 from relumine.results import InvalidInput, Recovery
-from relumine.steps.thresholds import Thresholds
 
 Array = NDArray[np.float64]
 

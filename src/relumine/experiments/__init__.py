@@ -1,1 +1,0 @@
-"""One module per paper: compute to JSON; plotting reads only the JSON."""

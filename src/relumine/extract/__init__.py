@@ -1,7 +1,0 @@
-"""Look inside a black box: queries in growing batches until the network that answers them is certain."""
-
-from relumine.extract.boxes import Box, open_box
-from relumine.extract.door import Extraction, extract
-from relumine.extract.queries import BlackBoxFailed, Queries
-
-__all__ = ["BlackBoxFailed", "Box", "Extraction", "Queries", "extract", "open_box"]

@@ -1,0 +1,146 @@
+"""Black boxes behind one face: a function of an (n, d) array that returns (n, q). They may fail; the log copes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.extraction.onnx_double import in_double
+from relumine.results import InvalidInput
+
+Array = NDArray[np.float64]
+
+__all__ = ["Box", "open_box"]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A black box: ``ask`` maps rows to values; ``kind`` is the precision it computes in; ``dim`` its inputs."""
+
+    ask: Callable[[Array], Any]
+    name: str
+    kind: type[np.floating[Any]] = np.float64
+    dim: int | None = None
+
+    def rounded(self, X: Array) -> Array:
+        """The rows as the box will see them: what is asked and what is remembered must be the same numbers."""
+        return X if self.kind is np.float64 else X.astype(self.kind).astype(np.float64)
+
+
+def open_box(f: Any, timeout: float = 300.0) -> Box:
+    """A box from a callable, a torch module, "module:function", an ONNX file, or a command.
+
+    A command reads rows of comma-separated numbers on its standard input and prints as many lines of numbers. It is
+    started without a shell.
+    """
+    if isinstance(f, os.PathLike) or (isinstance(f, str) and f.strip().lower().endswith(".onnx") and " " not in f):
+        return _onnx(Path(f))
+    if isinstance(f, str):
+        spec = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)", f.strip())
+        if spec:
+            return Box(_imported(spec[1], spec[2]), f)
+        try:
+            f = shlex.split(f)
+        except ValueError as error:
+            raise InvalidInput(f"the command {f!r} cannot be split into words: {error}") from None
+    if isinstance(f, Sequence) and f and all(isinstance(word, str) for word in f):
+        return _command([*f], timeout)
+    if type(f).__module__ != "builtins" and hasattr(f, "state_dict") and hasattr(f, "parameters"):
+        return _torch(f)
+    if callable(f):
+        return Box(f, getattr(f, "__name__", type(f).__name__))
+    raise InvalidInput(
+        "the black box must be a callable, 'module:function', a path to an .onnx file, a torch module, or a command; "
+        f"got {type(f).__name__}"
+    )
+
+
+def _imported(module: str, name: str) -> Callable[[Array], Any]:
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(f"{module}:{name} cannot be imported: {error}") from None
+    if not callable(found):
+        raise InvalidInput(f"{module}:{name} is not a function")
+    return found  # type: ignore[no-any-return]
+
+
+def _onnx(path: Path) -> Box:
+    """The file as it is, or computed in double where it is in single precision and the runtime can do that."""
+    if not path.is_file():
+        raise InvalidInput(f"no such ONNX file: {path}")
+    try:
+        ort = import_module("onnxruntime")
+    except ImportError:
+        raise InvalidInput("asking an ONNX file needs onnxruntime: pip install 'relumine[onnx]'") from None
+    try:
+        session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime's own kinds of error
+        raise InvalidInput(f"onnxruntime cannot open {path}: {error}") from None
+    if any(entry.type == "tensor(float)" for entry in session.get_inputs()):
+        session = _doubled(ort, path) or session
+    inputs = session.get_inputs()
+    kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float)": np.float32}
+    if len(inputs) != 1 or inputs[0].type not in kinds:
+        raise InvalidInput(f"{path} must have one input of floating-point numbers; it has {[i.type for i in inputs]}")
+    (entry,) = inputs
+    kind, last = kinds[entry.type], entry.shape[-1] if entry.shape else None
+    output = session.get_outputs()[0].name
+
+    def ask(X: Array) -> Any:
+        return session.run([output], {entry.name: X.astype(kind)})[0]
+
+    return Box(ask, path.name, kind, last if isinstance(last, int) else None)
+
+
+def _doubled(ort: Any, path: Path) -> Any:
+    """A session of the model in double precision, or None where an operator has none."""
+    model, quiet = in_double(path), ort.SessionOptions()
+    quiet.log_severity_level = 4
+    try:
+        return model and ort.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
+    except Exception:  # the runtime's own kinds of error: then the file is asked as it is
+        return None
+
+
+def _torch(module: Any) -> Box:
+    """A copy in double precision, in evaluation mode: the rounding of single precision would hide the last digits."""
+    torch = import_module("torch")
+    try:
+        asked = deepcopy(module).double().eval()
+    except Exception as error:  # whatever the module's own copying raises
+        raise InvalidInput(f"the torch module cannot be copied: {error}; pass a function instead") from None
+    first = next(asked.parameters(), None)
+    place = "cpu" if first is None else first.device
+    matrices = [p for p in asked.parameters() if p.ndim == 2]
+
+    def ask(X: Array) -> Any:
+        with torch.no_grad():
+            return asked(torch.from_numpy(X).to(place)).cpu().numpy()
+
+    return Box(ask, type(module).__name__, dim=int(matrices[0].shape[1]) if matrices else None)
+
+
+def _command(words: list[str], timeout: float) -> Box:
+    def ask(X: Array) -> Any:
+        rows = "\n".join(",".join(map(repr, row)) for row in X.tolist()) + "\n"
+        done = subprocess.run(words, input=rows, capture_output=True, text=True, timeout=timeout, check=False)
+        if done.returncode:
+            raise RuntimeError(f"the command ended with code {done.returncode}: {done.stderr.strip()[-300:]}")
+        lines = [line for line in done.stdout.splitlines() if line.strip()]
+        return np.array([[float(word) for word in re.split(r"[,;\s]+", line.strip(",; \t"))] for line in lines])
+
+    return Box(ask, words[0])

@@ -1,0 +1,220 @@
+"""The log of queries: asks, tries again, waits its turn, remembers every answer, and keeps them on disk."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.extraction.boxes import Box
+from relumine.formats.files import write_atomically
+from relumine.formats.npz import arrays
+from relumine.results import InvalidInput, RelumineError
+
+Array = NDArray[np.float64]
+
+__all__ = ["BlackBoxFailed", "Queries"]
+
+_MOST_BYTES = 1 << 34  # of a file of saved queries
+_EVERY = 10.0  # seconds between savings
+_NOT_FINITE = "the values are NaN or infinite"
+_MISSES = 8  # rows given up one after the other before the box is
+
+
+class BlackBoxFailed(RelumineError):
+    """The black box stopped answering; what it had answered is saved, if a file was named."""
+
+
+class Queries:
+    """Rows asked and values answered.
+
+    Parameters
+    ----------
+    box : Box
+    dim : int
+        Number of inputs.
+    retries : int
+        How often a call that failed (an exception, a wrong shape, NaN) is tried again before it is split in two; a
+        single row that keeps failing is left out.
+    pause : float
+        Seconds before the first new try, doubled for each further one.
+    rate_limit : float, optional
+        Rows asked per second, at most.
+    batch : int
+        Rows asked at once, at most.
+    save : Path, optional
+        An .npz file for ``X`` and ``y``, rewritten atomically every ten seconds and at the end.
+    """
+
+    def __init__(
+        self,
+        box: Box,
+        dim: int,
+        *,
+        retries: int = 4,
+        pause: float = 0.05,
+        rate_limit: float | None = None,
+        batch: int = 4096,
+        save: Path | None = None,
+    ) -> None:
+        self.box, self.dim, self.retries, self.pause = box, dim, retries, pause
+        self.rate, self.file = rate_limit, save
+        self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
+        self.parts: list[tuple[Array, Array]] = []
+        self.count = self.calls = self.retried = self.dropped = 0
+        self._misses, self._next, self._saved = 0, 0.0, time.monotonic()
+        self._q: int | None = None
+        self._plain = False
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Rows with an answer."""
+        return sum(len(X) for X, _ in self.parts)
+
+    def ask(self, X: Array, keep_going: Callable[[], bool] = lambda: True) -> None:
+        """Ask for the rows of X and remember the answers; saved also if this ends with an error or Ctrl-C."""
+        try:
+            for start in range(0, len(X), self.batch):
+                if not keep_going():
+                    break
+                rows = self.box.rounded(X[start : start + self.batch])
+                self.count += len(rows)
+                self._answer(rows, self.retries)
+                if time.monotonic() - self._saved > _EVERY:
+                    self.save()
+        finally:
+            self.save()
+
+    def again(self, X: Array) -> Array:
+        """Ask rows again without remembering the answers (rows that fail are NaN): does the box repeat itself?
+
+        They were answered before: a box that now answers none of them is given up.
+        """
+        self.count += len(X)
+        values, word = np.full((len(X), self._q or 1), np.nan), _NOT_FINITE
+        tries = [np.arange(len(X))] * (self.retries + 1) + [np.array([i]) for i in range(len(X))]
+        for attempt, rows in enumerate(tries):
+            left = rows[~np.isfinite(values[rows]).all(axis=1)]
+            if not len(left):
+                continue
+            self._wait(min(attempt, self.retries), len(left))
+            try:
+                values[left] = self._values(X[left])
+            except InvalidInput:
+                raise
+            except Exception as error:  # as in _answer: whatever the box raises
+                word = f"{type(error).__name__}: {error}"
+            self.retried += not np.isfinite(values[left]).all()
+        if not np.isfinite(values).all(axis=1).any():
+            self._give_up(f"asked again for rows it had answered: {word}")
+        return values
+
+    def forgive(self) -> None:
+        """Forget the rows given up one after the other: it was those rows, not the box."""
+        self._misses = 0
+
+    def _answer(self, X: Array, retries: int) -> None:
+        """Ask, try again what failed, split what keeps failing."""
+        word = _NOT_FINITE
+        for attempt in range(retries + 1):
+            self._wait(attempt, len(X))
+            self.retried += attempt > 0
+            try:
+                y = self._values(X)
+            except InvalidInput:
+                raise
+            except Exception as error:  # whatever the box raises is its failure, not ours
+                word = f"{type(error).__name__}: {error}"
+                continue
+            good = np.isfinite(y).all(axis=1)
+            if good.any():
+                self._misses = 0
+                self.parts.append((X[good], y[good]))
+            X = X[~good]
+            if not len(X):
+                return
+        if not self.n and len(X) > 1:
+            self._give_up(word)
+        if len(X) > 1:
+            for half in (X[: len(X) // 2], X[len(X) // 2 :]):
+                self._answer(half, min(retries, 1))
+            return
+        self.dropped += 1
+        self._misses += 1
+        if self._misses >= _MISSES:
+            self._give_up(word)
+
+    def _values(self, X: Array) -> Array:
+        """One call: an (n, q) array, NaN included; anything else is an error."""
+        self.calls += 1
+        answer = np.asarray(self.box.ask(X.copy()))
+        if np.iscomplexobj(answer):
+            raise InvalidInput(f"the black box {self.box.name} answers complex numbers; wrap it to answer real ones")
+        y = answer.astype(np.float64)
+        if y.shape[:1] != (len(X),) or y.ndim > 2 or (y.ndim == 2 and not y.shape[1]):
+            raise ValueError(f"{len(X)} rows were asked and an answer of shape {y.shape} came")
+        if self._q is None:
+            self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1 or y.shape[1] == 1
+        y = y.reshape(len(X), -1)
+        if y.shape[1] != self._q:
+            raise ValueError(f"{self._q} outputs came before, and now {y.shape[1]}")
+        return y
+
+    def _wait(self, attempt: int, rows: int) -> None:
+        """Back off before a new try; keep to the rate."""
+        if attempt:
+            time.sleep(self.pause * 2.0 ** (attempt - 1))
+        if self.rate is not None:
+            now = time.monotonic()
+            time.sleep(max(self._next - now, 0.0))
+            self._next = max(self._next, now) + rows / self.rate
+
+    def _give_up(self, word: str) -> None:
+        self.save()
+        kept = f"; the {self.n} answers so far are saved in {self.file}" if self.file and self.n else ""
+        raise BlackBoxFailed(
+            f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
+            f"tries, {self.n} rows answered){kept}"
+        )
+
+    # -- what is known -----------------------------------------------------------------------------------------
+
+    def data(self) -> tuple[Array, Array]:
+        """X (n, d) and y: (n,), or (n, q) for several outputs."""
+        X = np.concatenate([X for X, _ in self.parts]) if self.parts else np.zeros((0, self.dim))
+        y = np.concatenate([y for _, y in self.parts]) if self.parts else np.zeros((0, 1))
+        self.parts = [(X, y)] if len(X) else []
+        return X, y[:, 0] if self._plain or self._q is None else y
+
+    def save(self) -> None:
+        """Write X and y, if a file was named."""
+        self._saved = time.monotonic()
+        if self.file is None or not self.parts:
+            return
+        X, y = self.data()
+        buffer = io.BytesIO()
+        np.savez(buffer, X=X, y=y)
+        write_atomically(self.file, buffer.getvalue())
+
+    def resume(self) -> None:
+        """Read what an earlier run saved."""
+        assert self.file is not None
+        found = arrays(self.file, ("X", "y"), most=_MOST_BYTES)
+        X, y = found.get("X", np.zeros(0)), found.get("y", np.zeros(0))
+        if len(found) != 2 or X.ndim != 2 or y.ndim not in (1, 2) or len(X) != len(y) or 0 in y.shape[1:]:
+            held = ", ".join(f"{name} {array.shape}" for name, array in found.items()) or "nothing"
+            raise InvalidInput(f"{self.file} does not hold saved queries, X (n, d) and y (n,) or (n, q): it has {held}")
+        if X.shape[1] != self.dim:
+            raise InvalidInput(f"the saved queries in {self.file} have {X.shape[1]} inputs, the box has {self.dim}")
+        if not len(X):
+            raise InvalidInput(f"{self.file} holds no answers to go on from; name another file, or remove it")
+        if np.iscomplexobj(X) or np.iscomplexobj(y) or not (np.isfinite(X).all() and np.isfinite(y).all()):
+            raise InvalidInput(f"{self.file} holds NaN, infinite or complex values")
+        self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1
+        self.parts = [(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64).reshape(len(X), -1))]

@@ -1,1 +1,0 @@
-"""Whole algorithms, each reads like its paper's box."""

@@ -1,0 +1,1 @@
+"""`recover`: samples → prepared rows → search → signs → judge → Recovery."""

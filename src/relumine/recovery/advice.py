@@ -1,0 +1,287 @@
+"""Before a night of computing: can this problem be solved, by what, and at what cost on this machine?
+
+The costs are those of ``recover`` with ``method="auto"``, fitted to measured runs (docs/advise.md): about 2000
+conjugate gradient products, √(m/d) times as many for m > d, each two products of an n × (d+1) with a (d+1) × 1.5m
+matrix. That reproduces the runs listed there within a factor of three. The speed of a matrix product is measured when
+advice is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict, dataclass
+from math import ceil
+from typing import Any, Literal
+
+import numpy as np
+
+from relumine import activations
+from relumine.activations import Activation
+from relumine.papers.mondelli2019.regimes import Regime, regime
+from relumine.results import InvalidInput
+from relumine.tensors.symmetric import packed_size
+
+__all__ = ["Advice", "advise"]
+
+_PER_PARAMETER, _PER_PARAMETER_SMOOTH = 5, 20  # samples, for exact data; smooth units need more to be told apart
+_NOISE = 2  # times as many for noisy labels, at least
+_PRODUCTS, _OVER = 2000, 1.5
+_CALL = 7e-5  # seconds around a product, which small problems notice
+_SMOOTH = 3.0  # a smooth σ costs more per row than a kink, and takes more steps
+_MEMORY_OVER_DATA, _MEMORY_BASE = 3, 64_000_000
+_CALIBRATION = 0.15  # seconds
+_DAY, _WEEK = 86_400.0, 604_800.0
+_WORDS = {
+    "not determined": "Cannot be recovered: different weights give the same function",
+    "hard": "Believed to be impossible in reasonable time, whatever the number of samples",
+    "known": "Possible in principle; more units than inputs, so expect it to take longer",
+    "open": "May work: more units than inputs, and no theorem either way",
+    "easy": "Should work",
+}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to expect of a recovery of ``width`` units in ``dim`` dimensions; ``print`` it for the words.
+
+    Attributes
+    ----------
+    title : str
+        The short answer.
+    verdict : str
+        "easy", "known", "open", "hard" or "not determined" (see :class:`relumine.papers.mondelli2019.regimes.Regime`).
+    identifiable : bool
+        Whether the function determines the weights, for weights in general position, up to the ``symmetries``.
+    order : int or None
+        The ℓ at which it does (tensors of order 2ℓ + 2 for ReLU).
+    methods : tuple of (name, remark)
+        Methods of :func:`relumine.recover` that apply.
+    parameters, samples, memory_bytes, seconds : number
+        p, samples needed, peak memory and time for those samples (or for the samples there are).
+    given : int or None
+        The samples there are, if they were named.
+    noise : bool
+        Whether ``samples`` is for noisy labels.
+    hardness : str
+        Which result applies, in words.
+    symmetries, remarks : tuple of str
+        What no data can tell; what else to know.
+    """
+
+    dim: int
+    width: int
+    activation: str
+    title: str
+    verdict: str
+    identifiable: bool
+    order: int | None
+    methods: tuple[tuple[str, str], ...]
+    parameters: int
+    samples: int
+    given: int | None
+    noise: bool
+    memory_bytes: int
+    seconds: float
+    hardness: str
+    symmetries: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def worth_trying(self) -> bool:
+        """Neither hopeless, nor beyond this machine, nor short of samples."""
+        short = self.given is not None and self.given <= self.parameters
+        return self.verdict not in ("hard", "not determined") and self.seconds < _WEEK and not short
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "methods": dict(self.methods), "worth_trying": self.worth_trying}
+
+    def __str__(self) -> str:
+        lines = [f"{self.width} {self.activation} units in {self.dim} dimensions: {self.title}.", "", self.hardness]
+        if self.verdict != "not determined":
+            data = "or more needed for noisy data" if self.noise else "needed for exact data"
+            have = "" if self.given is None else f"; you have {self.given:,}"
+            lines += [
+                "",
+                f"samples  {self.samples:,} {data}{have} ({self.parameters:,} parameters, an affine part included)",
+                f"memory   {_size(self.memory_bytes)}",
+                f"time     {_duration(self.seconds)} on this machine (rough: within a factor of three or so)",
+            ]
+            lines += ["methods  " + "\n         ".join(f"{name}: {text}" for name, text in self.methods)]
+        remarks = [*(f"no data can tell {what}" for what in self.symmetries), *self.remarks]
+        return "\n".join(lines + ([""] if remarks else []) + [f"- {remark}" for remark in remarks])
+
+
+def advise(
+    dim: int,
+    width: int,
+    activation: str | Activation = "relu",
+    samples: int | None = None,
+    *,
+    weights: Literal["random", "separated"] = "random",
+    noise: bool = False,
+) -> Advice:
+    """What will it cost, and can it work?
+
+    Parameters
+    ----------
+    dim, width : int
+        d inputs, m hidden units.
+    activation : str or Activation, default "relu"
+    samples : int, optional
+        How many you have; memory and time are then for those.
+    weights : {"random", "separated"}
+        In general position, or any separated isotropic ones (for which more is believed to be hard).
+    noise : bool, default False
+        Whether the labels are noisy.
+
+    Examples
+    --------
+    >>> advice = advise(10, 20)
+    >>> advice.verdict, advice.order, advice.parameters, advice.samples
+    ('known', 2, 231, 1155)
+    >>> advise(50, 1000, "polynomial(0,1,0,1)").title
+    'Believed to be impossible in reasonable time, whatever the number of samples'
+    """
+    where, sigma = regime(dim, width, activation, weights), activations.get(activation)
+    if samples is not None and (not isinstance(samples, int | np.integer) or samples < 1):
+        raise InvalidInput(f"samples must be a whole number, at least 1, or None; got {samples!r}")
+    dim, width = int(dim), int(width)
+    per_unit = dim + 1 if sigma.homogeneity is not None else dim + 2
+    p = width * per_unit + dim + 1
+    per = (_PER_PARAMETER if sigma.kinks else _PER_PARAMETER_SMOOTH) * (_NOISE if noise else 1)
+    n = per * p if samples is None else int(samples)
+    seconds, memory = _seconds(n, dim, width, sigma), _MEMORY_BASE + _MEMORY_OVER_DATA * 8 * n * (dim + 1)
+    remarks = []
+    if where.verdict != "not determined":
+        remarks = [*_about_samples(n, p, per, samples, noise), *_about_noise(noise), *_about_size(seconds, memory)]
+    title = _WORDS[where.verdict]
+    if where.verdict in ("easy", "known", "open"):
+        if n <= p:
+            title = "Not with these samples: there are more parameters than numbers"
+        elif seconds > _WEEK:
+            title = "Not on this machine: it would take weeks or longer"
+    return Advice(
+        dim=dim,
+        width=width,
+        activation=sigma.name,
+        title=title,
+        verdict=where.verdict,
+        identifiable=where.order is not None or where.verdict in ("easy", "open"),
+        order=where.order,
+        methods=() if where.verdict == "not determined" else _methods(dim, width, sigma, where),
+        parameters=p,
+        samples=per * p,
+        given=None if samples is None else n,
+        noise=bool(noise),
+        memory_bytes=memory,
+        seconds=seconds,
+        hardness=where.reason,
+        symmetries=_symmetries(sigma),
+        remarks=tuple(remarks),
+    )
+
+
+def _seconds(n: int, d: int, m: int, sigma: Activation) -> float:
+    """CG products of n × (d+1) × 1.5m, two GEMMs of two operations each, for one start."""
+    operations = 4.0 * n * (d + 1) * max(ceil(_OVER * m), m + 2)
+    smooth = 1.0 if sigma.kinks and sigma.reflection is not None and sigma.reflection.scale == 1.0 else _SMOOTH
+    products = _PRODUCTS * smooth * max(1.0, m / d) ** 0.5
+    return float(products * (_CALL + operations / _gemm_speed()))
+
+
+def _gemm_speed(shape: tuple[int, int, int] = (1500, 64, 96)) -> float:
+    """Operations per second of a matrix product of the size that the fit uses, measured now; the best of a few."""
+    n, d, m = shape
+    A, B, out = np.ones((n, d)), np.ones((d, m)), np.empty((n, m))
+    best, end = np.inf, time.perf_counter() + _CALIBRATION
+    for _ in range(200):
+        began = time.perf_counter()
+        np.dot(A, B, out=out)
+        now = time.perf_counter()
+        best = min(best, now - began)
+        if now > end:
+            break
+    return float(2.0 * n * d * m / max(best, 1e-9))
+
+
+def _methods(d: int, m: int, sigma: Activation, where: Regime) -> tuple[tuple[str, str], ...]:
+    doubt = " (but see above: do not expect it to succeed)" if where.verdict == "hard" else ""
+    found = [("auto", "least squares with restarts; exact where it ends, and it says so where it does not" + doubt)]
+    if sigma.name == "relu" and where.order is not None:
+        order = 2 * where.order + 2
+        cost = f"tensors of order {order}, {_size(8 * packed_size(min(d, m), order))}"
+        found.append(("awasthi", f"a theorem for Gaussian inputs, ℓ = {where.order} ({cost}); far more samples"))
+    if sigma.homogeneity is not None and m <= d and _shows_tensors(sigma):
+        found.append(("zhong", "a theorem for Gaussian inputs, no biases and output weights ±1; more samples"))
+    return tuple(found)
+
+
+def _shows_tensors(sigma: Activation) -> bool:
+    """Whether Zhong's tensors do not vanish: some c_k(1, 0), k = 3 or 4, is not zero."""
+    return any(abs(float(sigma.hermite(k, 0.0))) > 1e-9 for k in (3, 4))
+
+
+def _symmetries(sigma: Activation) -> tuple[str, ...]:
+    found = ["the order of the units"]
+    if sigma.homogeneity is not None:
+        found.append("the scale of (w, b) from that of a")
+    if sigma.reflection is not None:
+        scale, slope, constant = sigma.reflection
+        if scale < 0.0:
+            found.append("(w, b, a) from (−w, −b, −a)" + (", but for a constant" if constant else ""))
+        else:
+            found.append("(w, b) from (−w, −b)" + (", but for an affine part" if slope or constant else ""))
+    return tuple(found)
+
+
+def _about_samples(n: int, p: int, per: int, named: int | None, noise: bool) -> list[str]:
+    if named is None:
+        return []
+    ratio = f"{n:,} samples for {p:,} parameters are {n / p:.2g} for each"
+    if n <= p:
+        return [f"{ratio}: under-determined; about {per * p:,} are needed"]
+    if n < 0.6 * per * p:
+        return [f"{ratio}: rarely enough; about {per} for each work from the first start"]
+    if n < 0.9 * per * p:
+        return [f"{ratio}: may need several starts; {per} for each work from the first"]
+    return [f"{ratio}: enough for {'noisy' if noise else 'exact'} data"]
+
+
+def _about_noise(noise: bool) -> list[str]:
+    if not noise:
+        return ["noisy labels: the same search with standard errors; take twice the samples or more"]
+    return [
+        "with noise every parameter gets a standard error, which four times the samples halve; weak units may drown",
+        "that is twice what exact data need; take more where the noise is as large as the signal",
+    ]
+
+
+def _about_size(seconds: float, memory: int) -> list[str]:
+    found = []
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not on every system
+        there = 0
+    if there and memory > there:
+        found.append(f"it does not fit: {_size(memory)} needed, this machine has {_size(there)}")
+    if seconds > _DAY:
+        found.append("an estimate this long is a guess: try a smaller width or dimension first")
+    return found
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if count < 1000.0:
+            return f"{count:.0f} {unit}" if count >= 10 or unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000.0
+    return f"{count:.3g} PB"
+
+
+def _duration(seconds: float) -> str:
+    for unit, length, most in (("seconds", 1.0, 100.0), ("minutes", 60.0, 100.0), ("hours", 3600.0, 48.0)):
+        if seconds < most * length:
+            value = seconds / length
+            return "about a second" if value < 1.5 else f"{value:.0f} {unit}"
+    return f"{seconds / _DAY:.0f} days" if seconds < 60 * _DAY else f"{seconds / _DAY / 365.0:.2g} years"

@@ -1,0 +1,95 @@
+"""Signs back: which units to flip so that the affine part vanishes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.network import Network, flip_columns
+from relumine.tensors.subsets import nearest_subset, some_subset
+
+Array = NDArray[np.float64]
+
+__all__ = ["Orientation", "open_signs", "orient"]
+
+_ALL_FLIPS = 16  # units up to which every set of flips is looked at; beyond, those of one and two
+
+
+class Orientation(NamedTuple):
+    """A network of the same function whose affine part is as small as flips make it.
+
+    ``residual``: largest entry of what is left of (v, c), relative to that of the largest a_i(w_i, b_i). ``how``: the
+    route taken, in words.
+    """
+
+    network: Network
+    residual: float
+    how: str
+
+
+def orient(net: Network, *, exact: bool = True, bias: bool = False, seconds: float = 20.0) -> Orientation:
+    """Flip units so that the affine part vanishes: ξ ∈ {0,1}^m with Mξ = −(v, c), M = ``flip_columns``.
+
+    If the columns of M are independent, solve and round (this contains Awasthi's FixSigns); otherwise look for a
+    subset of the columns with the given sum. ``exact=False``: (v, c) carries noise, take the nearest subset.
+    ``bias``: the network may have an output bias, so v is to vanish and c may stay.
+
+    Examples
+    --------
+    >>> net = Network(np.eye(2), [0.3, -0.2], [1.0, -2.0])
+    >>> orient(net.flip([1])).network.b
+    array([ 0.3, -0.2])
+    """
+    reflection = net.activation.reflection
+    wanted = np.ones(((net.q or 1), net.d + 1), dtype=bool)
+    wanted[:, -1] = not bias
+    affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)])[wanted]
+    M = flip_columns(net)[wanted.ravel()]
+    # what the units themselves amount to: M vanishes for even and odd activations
+    units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
+    size = max(float(units.max(initial=0.0)), np.finfo(float).tiny)
+    small = np.abs(affine).max() <= 1e-14 * size
+    if reflection is None or reflection.scale != 1.0 or small or not M.any():
+        return Orientation(net, float(np.abs(affine).max()) / size, "the fit itself")
+    singular = np.linalg.svd(M, compute_uv=False)
+    flips: NDArray[np.bool_] | None
+    if M.shape[0] >= net.m and singular[-1] > 1e-9 * singular[0]:
+        flips, how = np.linalg.lstsq(M, -affine, rcond=None)[0] > 0.5, "a linear system"
+    else:
+        how = "an integer problem"
+        if exact:
+            flips = some_subset(M / size, -affine / size, 1e-8, seconds=seconds)
+        else:
+            flips = nearest_subset(M / size, -affine / size, seconds=seconds)
+    if flips is None:
+        return Orientation(net, float(np.abs(affine).max()) / size, "no sign pattern was found")
+    turned = net.flip(np.flatnonzero(flips))
+    left = max(float(np.abs(turned.v).max()), 0.0 if bias else float(np.abs(turned.c).max()))
+    return Orientation(turned, left / size, how)
+
+
+def open_signs(net: Network, limit: float, *, bias: bool = False) -> NDArray[np.bool_]:
+    """Units (m,) in some set of flips after which no entry of the affine part exceeds ``limit``: their signs are open.
+
+    For the network of an orientation whose (v, c), or v alone with a ``bias``, is known up to an error of that size.
+
+    Examples
+    --------
+    >>> net = Network(np.eye(2), [0.3, -0.2], [1.0, -0.01])
+    >>> open_signs(net, 0.1)
+    array([False,  True])
+    """
+    wanted = np.ones(((net.q or 1), net.d + 1), dtype=bool)
+    wanted[:, -1] = not bias
+    affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)])[wanted]
+    M = flip_columns(net)[wanted.ravel()]
+    if net.m <= _ALL_FLIPS:
+        sets = (np.arange(1, 1 << net.m)[:, None] >> np.arange(net.m) & 1).astype(bool)
+    else:
+        pairs = np.column_stack(np.tril_indices(net.m))
+        sets = np.zeros((len(pairs), net.m), dtype=bool)
+        sets[np.arange(len(pairs))[:, None], pairs] = True
+    left = np.abs(affine + sets @ M.T).max(axis=1, initial=0.0)
+    return np.asarray(sets[left <= limit].any(axis=0))

@@ -1,1 +1,0 @@
-"""The small steps between moments and a network: subspace, scalars, signs, readout."""

@@ -1,1 +1,0 @@
-"""What can and cannot be learned."""

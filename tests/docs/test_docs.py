@@ -1,0 +1,46 @@
+"""What README and docs show runs, and prints what they say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = {
+    page.name: blocks for page in PAGES if (blocks := re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S))
+}
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_python_examples_run(page: str, tmp_path: Path) -> None:
+    """The examples of a page run from top to bottom, as a reader would paste them."""
+    namespace: dict[str, object] = {"__name__": "example"}
+    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()) as out:
+        for block in EXAMPLES[page]:
+            exec(compile(block, page, "exec"), namespace)
+    if page == "README.md":
+        assert out.getvalue().startswith("exact True\nheld-out residual")
+
+
+def test_local_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"make ([a-z-]+)", (ROOT / "README.md").read_text()):
+        assert re.search(rf"^{target}:", makefile, flags=re.M), target
+
+
+def test_nothing_depends_on_this_machine() -> None:
+    here = os.path.expanduser("~")
+    for page in PAGES:
+        assert here not in page.read_text()

@@ -1,0 +1,213 @@
+"""Exact algebra of the fit: projection, linearisation, products, what is remembered, slopes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.fit.fit_problems import FREE, PLAIN, SHAPE, problem
+
+from relumine import activations
+from relumine.fit.projection import Linearisation, Unknowns, project
+from relumine.fit.rows import Block, MemoryRows
+from relumine.fit.sign_free import Shape, shape_of
+from relumine.fit.solvers import ConjugateGradients, Dense
+from relumine.fit.starts import (
+    random_directions,
+)
+
+
+def design(rows: MemoryRows, shape, U: np.ndarray) -> np.ndarray:
+    F = shape.value(rows.X @ U.T)
+    return np.hstack([F, rows.X[:, rows.free]])
+
+
+@pytest.mark.parametrize("shape", [SHAPE, PLAIN])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("free", FREE)
+def test_projection_is_least_squares(shape, weighted: bool, free: slice) -> None:
+    rows, _, U = problem(0, weighted=weighted, free=free)
+    at = project(rows, shape, U)
+    B = design(rows, shape, U)
+    root = np.ones((rows.n, 1)) if rows.weight is None else np.sqrt(rows.weight)[:, None]
+    solution, *_ = np.linalg.lstsq(root * B, root * rows.Y, rcond=None)
+    np.testing.assert_allclose(at.A, solution[:3], atol=1e-11)
+    np.testing.assert_allclose(at.tau[free], solution[3:], atol=1e-11)
+    assert np.count_nonzero(at.tau) == solution[3:].size
+    R = rows.Y - B @ solution
+    np.testing.assert_allclose(at.model.residual(Block(rows.X, rows.Y)).T, R, atol=1e-11)
+    np.testing.assert_allclose(at.squares, (root**2 * R**2).sum(axis=0), rtol=1e-12)
+    assert at.loss == pytest.approx(float(at.squares.sum()), rel=1e-12)
+
+
+def test_drop_costs_are_the_loss_of_leaving_out() -> None:
+    rows, _, U = problem(1, m=4)
+    at = project(rows, SHAPE, U)
+    for i, cost in enumerate(at.drop_costs()):
+        without = project(rows, SHAPE, np.delete(U, i, axis=0))
+        assert (without.loss - at.loss) / rows.total == pytest.approx(cost, rel=1e-8)
+
+
+def test_cheapest_units_are_those_found_one_by_one() -> None:
+    rows, _, U = problem(1, m=4)
+    U = np.vstack([U, U[:1], random_directions(np.random.default_rng(3), 3, U.shape[1])])  # one twice
+    at = project(rows, SHAPE, U, 1e-10)
+    left, one_by_one = np.arange(len(U)), []
+    for _ in range(5):
+        least = int(np.argmin(project(rows, SHAPE, U[left], 1e-10).drop_costs()))
+        one_by_one.append(int(left[least]))
+        left = np.delete(left, least)
+    found = at.cheapest(5, np.inf)
+    twin = {4: 0}  # of two equal ones either may go
+    assert [twin.get(i, i) for i in found] == [twin.get(i, i) for i in one_by_one]
+    assert len(at.cheapest(5, 0.0)) == 1
+    growth = (project(rows, SHAPE, np.delete(U, found[:3], axis=0), 1e-10).loss - at.loss) / rows.total
+    assert len(at.cheapest(5, 1.001 * growth)) == 3
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("free", FREE)
+def test_gradient_by_finite_differences(weighted: bool, free: slice) -> None:
+    rows, _, U = problem(2, weighted=weighted, free=free)
+    gradient = Linearisation(rows, project(rows, SHAPE, U)).gradient
+    h = 1e-7
+    for index in np.ndindex(*U.shape):
+        step = np.zeros_like(U)
+        step[index] = h
+        slope = (project(rows, SHAPE, U + step).loss - project(rows, SHAPE, U - step).loss) / (2 * h)
+        assert -0.5 * slope / rows.total == pytest.approx(gradient[index], abs=2e-6)
+
+
+def jacobian(rows: MemoryRows, shape, at) -> np.ndarray:
+    """Columns of the joint linearisation, outputs stacked, weights applied."""
+    Z = rows.X @ at.U.T
+    slope, F = shape.derivative(Z), shape.value(Z) - rows.X[:, rows.free] @ at.C[:, rows.free].T
+    m, D, q = *at.U.shape, at.A.shape[1]
+    root = np.ones(rows.n) if rows.weight is None else np.sqrt(rows.weight)
+    blocks = []
+    for o in range(q):
+        dU = (slope * at.A[:, o])[:, :, None] * rows.X[:, None, :]
+        dA = np.einsum("nm,p->nmp", F, np.eye(q)[o])
+        dtau = np.einsum("nd,p->ndp", rows.X[:, rows.free], np.eye(q)[o])
+        parts = [dU.reshape(-1, m * D), dA.reshape(-1, m * q), dtau.reshape(rows.n, -1)]
+        blocks.append(root[:, None] * np.hstack(parts))
+    return np.concatenate(blocks)
+
+
+def flat(x: Unknowns, free: slice) -> np.ndarray:
+    return np.concatenate([x.U.ravel(), x.A.ravel(), x.tau[free].ravel()])
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    weighted=st.booleans(),
+    free=st.sampled_from(FREE),
+    outputs=st.sampled_from([1, 2]),
+    name=st.sampled_from(["relu", "squared_relu", "tanh"]),
+    m=st.sampled_from([3, 7]),
+    chunk=st.sampled_from([1, 7, 50, 10**6]),
+)
+@settings(max_examples=60, deadline=None)
+def test_product_is_the_gauss_newton_product_for_any_chunking(
+    seed: int, weighted: bool, free: slice, outputs: int, name: str, m: int, chunk: int
+) -> None:
+    """Also with one output, where homogeneous units take a shorter way, and with remembered hidden values (m ≤ d+1)."""
+    rows, _, U = problem(seed, n=60, m=m, q=outputs, weighted=weighted, free=free)
+    shape, rng = shape_of(activations.get(name)), np.random.default_rng(seed)
+    x = Unknowns(rng.normal(size=U.shape), rng.normal(size=(m, outputs)), np.zeros((5, outputs)))
+    x.tau[free] = rng.normal(size=x.tau[free].shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("relumine.fit.rows._CHUNK_NUMBERS", chunk)
+        patch.setattr("relumine.fit.rows._CHUNK_ROWS", 1)
+        at = project(rows, shape, U)
+        y, single = Linearisation(rows, at, np.float64).product(x), Linearisation(rows, at).product(x)
+    J = jacobian(rows, shape, at)
+    expected = J.T @ (J @ flat(x, free)) / rows.total
+    np.testing.assert_allclose(flat(y, free), expected, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(flat(single, free), expected, atol=1e-5 * np.abs(expected).max())
+    assert single.U.dtype == np.float64
+    y.tau[free] = 0.0
+    assert not y.tau.any(), "what is not free does not move"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("free", FREE)
+def test_normal_matrix_is_the_schur_complement(weighted: bool, free: slice) -> None:
+    rows, _, U = problem(3, weighted=weighted, free=free)
+    at = project(rows, SHAPE, U)
+    J = jacobian(rows, SHAPE, at)
+    k = U.size
+    Q = np.linalg.qr(J[:, k:])[0]
+    reduced = J[:, :k] - Q @ (Q.T @ J[:, :k])
+    np.testing.assert_allclose(Linearisation(rows, at).normal_matrix(), reduced.T @ reduced / rows.total, atol=1e-10)
+
+
+@pytest.mark.parametrize("free", FREE)
+def test_the_two_solvers_take_the_same_step(free: slice) -> None:
+    rows, _, U = problem(4, n=400, free=free)
+    lin = Linearisation(rows, project(rows, SHAPE, U), np.float64)
+    damping = 0.1 * lin.scale
+    dense, iterative = Dense(lin)(damping), ConjugateGradients(lin, tolerance=1e-10, cap=500)(damping)
+    assert dense is not None
+    assert iterative is not None
+    np.testing.assert_allclose(iterative.step, dense.step, atol=1e-7)
+    assert iterative.predicted == pytest.approx(dense.predicted, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "squared_relu", "polynomial(0,0,0,1)"])
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_remembering_changes_nothing(name: str, outputs: int, precision: type) -> None:
+    """Twice: what is remembered is not written to."""
+    rows, _, U = problem(5, m=4, q=outputs)
+    at = project(rows, shape_of(activations.get(name)), U)
+    kept, fresh = Linearisation(rows, at, precision), Linearisation(rows, at, precision)
+    assert kept.light[0].kept
+    fresh.light = rows, kept.light[1]
+    rng = np.random.default_rng(0)
+    x = Unknowns(rng.normal(size=U.shape), rng.normal(size=at.A.shape), rng.normal(size=at.tau.shape))
+    for _ in range(2):
+        for part in ("U", "A", "tau"):
+            np.testing.assert_allclose(getattr(fresh.product(x), part), getattr(kept.product(x), part), atol=1e-12)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, _, _ = problem(5)
+    U = random_directions(np.random.default_rng(0), 11, 5)
+
+    def remembers(shape: Shape, m: int) -> bool:
+        return bool(Linearisation(rows, project(rows, shape, U[:m])).light[0].kept)
+
+    assert remembers(SHAPE, 10)
+    assert not remembers(SHAPE, 11), "more than the data, in single precision"
+    tanh = shape_of(activations.get("tanh"))
+    assert remembers(tanh, 11)
+    monkeypatch.setattr("relumine.fit.rows._KEPT", 100)
+    assert not remembers(tanh, 11)
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu(0.1)", "leaky_relu(2)", "leaky_relu(-1)", "squared_relu", "tanh"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_slopes_are_those_of_the_values(name: str, dtype: type) -> None:
+    """Also where e(z) = κ|z| with a negative κ, in place, and in the precision of z."""
+    shape, z = shape_of(activations.get(name)), np.array([-2.0, -0.5, 0.25, 3.0])
+    expected = (shape.value(z + 1e-6) - shape.value(z - 1e-6)) / 2e-6
+    Z = z.astype(dtype)
+    found = shape.derivative(Z, np.empty_like(Z))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    assert found.dtype == shape.value(Z).dtype == dtype
+
+
+def test_several_workers_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    from relumine.fit.parallel import cores
+
+    monkeypatch.setattr("relumine.fit.rows._CHUNK_NUMBERS", 64)
+    monkeypatch.setattr("relumine.fit.rows._CHUNK_ROWS", 1)
+    rows, _, U = problem(9, n=1000)
+    with cores(1) as one:
+        alone = Linearisation(rows, project(rows, SHAPE, U)).gradient
+    with cores(3) as three:
+        together = Linearisation(rows, project(rows, SHAPE, U)).gradient
+    assert (one, three) == (1, 3)
+    np.testing.assert_allclose(together, alone, rtol=1e-12, atol=1e-14)

@@ -1,0 +1,184 @@
+"""Advice before the work: what it says for sizes whose answer is known, and that it says it in words and in JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from relumine.cli.advise import advise as command
+from relumine.papers.mondelli2019.regimes import regime
+from relumine.recovery import advice as module
+from relumine.recovery.advice import advise
+from relumine.results import InvalidInput
+
+CUBIC = "polynomial(0,1,0,1)"
+SPEED = 26e9  # of a matrix product on the machine of docs/benchmarks.md, operations a second
+
+
+@pytest.fixture
+def known_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_gemm_speed", lambda: SPEED)
+
+
+@pytest.mark.usefixtures("known_speed")
+@pytest.mark.parametrize(
+    ("d", "m", "ratio", "measured"),  # docs/benchmarks.md, "Exact recovery"
+    [(20, 20, 5, 0.78), (10, 20, 5, 0.45), (50, 20, 5, 3.4), (100, 10, 5, 3.1), (10, 40, 8, 3.3), (50, 50, 6, 17.0)],
+)
+def test_time_is_that_of_measured_runs(d: int, m: int, ratio: int, measured: float) -> None:
+    estimate = advise(d, m, samples=ratio * m * (d + 1)).seconds
+    assert measured / 3.5 < estimate < 3.5 * measured
+
+
+@pytest.mark.usefixtures("known_speed")
+def test_memory_is_that_of_a_measured_run() -> None:
+    assert advise(100, 100, samples=80_800).memory_bytes == pytest.approx(261e6, rel=0.3)
+
+
+def test_a_good_case() -> None:
+    advice = advise(10, 5)
+    assert advice.verdict == "easy"
+    assert advice.worth_trying
+    assert advice.identifiable
+    assert advice.order == 1
+    assert advice.parameters == 5 * 11 + 11
+    assert advice.samples == 5 * advice.parameters
+    assert [name for name, _ in advice.methods] == ["auto", "awasthi", "zhong"]
+
+
+@pytest.mark.parametrize(("d", "m", "order"), [(10, 10, 1), (10, 11, 2), (10, 55, 2), (10, 56, 3)])
+def test_order_at_which_relu_units_are_determined(d: int, m: int, order: int) -> None:
+    advice = advise(d, m)
+    assert advice.order == order
+    if order > 1:
+        assert f"order {2 * order + 2}" in str(advice)
+    assert "zhong" not in dict(advice.methods) or m <= d
+
+
+@pytest.mark.parametrize(("d", "r"), [(10, 40), (36, 230), (50, 1000)])
+def test_cubic_units_between_the_powers_are_hard(d: int, r: int) -> None:
+    advice = advise(d, r, CUBIC)
+    assert advice.verdict == "hard"
+    assert not advice.worth_trying
+    for word in ("d^1.5", "d²", "Theorem 1", "mean of y", "Believed to be impossible"):
+        assert word in str(advice)
+    assert regime(d, r, CUBIC).reason == advice.hardness
+    assert advice.identifiable == (d == 36)  # elsewhere there are more weights than coefficients
+    assert advise(d, d // 2, CUBIC).worth_trying
+
+
+@pytest.mark.parametrize("name", ["linear", "quadratic"])
+def test_what_no_data_can_show(name: str) -> None:
+    advice = advise(10, 5, name)
+    assert advice.verdict == "not determined"
+    assert not advice.identifiable
+    assert not advice.methods
+    assert "samples " not in str(advice)
+    assert "Cannot be recovered" in str(advice)
+
+
+@pytest.mark.parametrize(
+    ("name", "symmetry"),
+    [
+        ("relu", "(w, b) from (−w, −b), but for an affine part"),
+        ("tanh", "(w, b, a) from (−w, −b, −a)"),
+        ("sigmoid", "(w, b, a) from (−w, −b, −a), but for a constant"),
+        ("leaky_relu(-1)", "(w, b) from (−w, −b)"),
+    ],
+)
+def test_symmetries_in_words(name: str, symmetry: str) -> None:
+    advice = advise(10, 5, name)
+    assert symmetry in advice.symmetries
+    assert symmetry in str(advice)
+    assert ("the scale of (w, b) from that of a" in advice.symmetries) == ("relu" in name)
+    assert "awasthi" not in dict(advice.methods) or name == "relu"
+
+
+@pytest.mark.parametrize(
+    ("samples", "words"),
+    [(50, "under-determined"), (150, "rarely enough"), (250, "several starts"), (1000, "enough for exact data")],
+)
+def test_samples_in_words(samples: int, words: str) -> None:
+    advice = advise(10, 5, samples=samples)  # 66 parameters
+    assert any(words in remark for remark in advice.remarks)
+    assert (advice.given, advice.samples) == (samples, 330)
+    assert advice.worth_trying == (samples != 50)
+    assert ("Not with these samples" in advice.title) == (samples == 50)
+
+
+@pytest.mark.usefixtures("known_speed")
+def test_too_large_for_any_machine() -> None:
+    advice = advise(5000, 5000)
+    assert not advice.worth_trying
+    assert "Not on this machine" in advice.title
+    assert any("does not fit" in remark for remark in advice.remarks)
+
+
+def test_noise_has_its_words() -> None:
+    assert any("standard error" in remark for remark in advise(10, 5, noise=True).remarks)
+
+
+def test_advice_comes_quickly() -> None:
+    began = time.process_time()
+    advise(50, 50)
+    assert time.process_time() - began < 1.0  # a guard against work, not a measure of speed
+
+
+@pytest.mark.parametrize("arguments", [(0, 5), (5, 0), (5, 5, "relu", 0), (5, 5, "nonsense"), (True, 5), (5, 2.5)])
+def test_bad_sizes_are_refused(arguments: tuple[object, ...]) -> None:
+    with pytest.raises(InvalidInput):
+        advise(*arguments)  # type: ignore[arg-type]
+
+
+def test_numpy_sizes_are_sizes() -> None:
+    json.dumps(advise(np.int64(10), np.int64(5), samples=np.int64(100)).to_dict())  # type: ignore[arg-type]
+
+
+# The command
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    app = typer.Typer()
+    app.command()(command)
+    return app
+
+
+def test_command_speaks(app: typer.Typer) -> None:
+    result = CliRunner().invoke(app, ["--dim", "10", "--width", "20"])
+    assert result.exit_code == 0
+    assert "Possible in principle" in result.output
+    assert "samples" in result.output
+    result = CliRunner().invoke(app, ["--dim", "36", "--width", "230", "--activation", CUBIC])
+    assert result.exit_code == 1
+    assert "Theorem 1" in result.output.replace("\n", " ")
+
+
+def test_command_prints_json(app: typer.Typer) -> None:
+    result = CliRunner().invoke(app, ["--dim", "10", "--width", "5", "--samples", "400", "--json"])
+    content = json.loads(result.output)
+    assert result.exit_code == 0
+    assert (content["given"], content["samples"]) == (400, 330)
+    assert content["worth_trying"] is True
+    assert content["methods"].keys() == {"auto", "awasthi", "zhong"}
+
+
+def test_command_refuses_in_words(app: typer.Typer) -> None:
+    result = CliRunner().invoke(app, ["--dim", "0", "--width", "5"])
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_too_few_samples_are_not_worth_trying(app: typer.Typer) -> None:
+    result = CliRunner().invoke(app, ["--dim", "10", "--width", "20", "--samples", "100"])
+    assert result.exit_code == 1
+    assert "samples  1,155 needed for exact data; you have 100" in result.output
+    noisy = str(advise(10, 20, samples=5000, noise=True))
+    assert "2,310 or more needed for noisy data; you have 5,000" in noisy
+    assert "enough for noisy data" in noisy
+    assert "exact data;" not in noisy
