@@ -99,7 +99,7 @@ def _decimals(x: Array, tolerance: float) -> int | None:
 
 def _on_grid(x: Array, k: int, tolerance: float) -> bool:
     scaled = x * 10.0**k
-    return bool((np.abs(scaled - np.rint(scaled)) <= tolerance * np.maximum(np.abs(scaled), 1.0)).all()) and bool(
+    return bool((np.abs(scaled - np.rint(scaled)) <= tolerance * np.abs(scaled)).all()) and bool(
         (tolerance * np.abs(scaled) < 0.1).all()  # beyond, every number is on the grid
     )
 

@@ -33,11 +33,13 @@ def columns(net: Network, free: slice) -> int:
     return len(range(*free.indices(net.d + 1)))
 
 
-def fisher(rows: Rows, net: Network, free: slice) -> Array:
-    """Σ ω j jᵀ of each output, (q, P, P)."""
+def fisher(rows: Rows, net: Network, free: slice, o: int | None = None) -> Array:
+    """Σ ω j jᵀ of each output, (q, P, P), or of output o alone, (P, P)."""
     q = net.a.shape[0]
     P = net.m * (net.d + 1 + q) + q * columns(net, free)
-    return np.stack([rows.sum(partial(_products, net=net, o=o, free=free), P)[0] for o in range(q)])
+    if o is not None:
+        return rows.sum(partial(_products, net=net, o=o, free=free), P)[0]
+    return np.stack([fisher(rows, net, free, o) for o in range(q)])
 
 
 def _products(B: Block, net: Network, o: int, free: slice) -> Sums:

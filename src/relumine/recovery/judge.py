@@ -13,7 +13,7 @@ from scipy.special import fdtri
 
 from relumine.activations import RELU
 from relumine.fit import passes
-from relumine.fit.inference import Inference, infer, parameter_count, structure_score
+from relumine.fit.inference import Fitted, Inference, infer, parameter_count, structure_score
 from relumine.fit.levenberg import minimise
 from relumine.fit.passes import Model
 from relumine.fit.projection import Projection, project
@@ -229,7 +229,8 @@ def _finished(task: Task, answer: Answer, limit: int) -> tuple[Network, Standard
     """The network in the user's coordinates with its standard errors."""
     count = parameter_count(answer.net, answer.free)
     if 0 < count <= limit:
-        inference = infer(answer.rows, answer.squares, answer.net, task.white, task.units, answer.free)
+        fitted = Fitted(answer.rows, answer.net, answer.model, answer.squares, answer.free, answer.exact)
+        inference = infer(fitted, task.white, task.units)
     else:
         spread2 = answer.squares / max(answer.rows.n - count / task.q, 1.0)
         inference = Inference(np.sqrt(spread2) * task.units, float("nan"), None)
