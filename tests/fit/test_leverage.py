@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import relumine as rl
+from relumine.data.whiten import whitening
 from relumine.fit import fisher, leverage
+from relumine.fit.sketch import sketched_confirmation
 from relumine.fit.passes import Model
 from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, MemoryRows
 from relumine.fit.sign_free import shape_of
@@ -178,3 +180,28 @@ def test_leave_one_out_residuals_of_noise_exceed_those_of_the_fit():
     found = leverage.confirmation(noisy, model_of(net), factor_of(noisy, net, NOTHING))
     h = leverage.leverages(noisy, factor_of(noisy, net, NOTHING))[:, 0]
     assert found.left_out[0] == pytest.approx(np.sqrt(np.mean((r / (1 - h)) ** 2)), rel=1e-8)
+
+
+@pytest.mark.parametrize(("rows", "copies"), [(0, 1), (5, 1), (5, 3), (9, 1)], ids=["none", "d+1", "copies", "more"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_random_targets_show_the_saturated_rows_of_a_large_fit(rows, copies, weighted):
+    """What the dense factorisation finds, without one: d+1 rows behind a kink, and copies of them, are alone."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(500, 4))
+    net = network(4, 4, 1, rng)
+    if rows:
+        s, b = np.sort(X @ net.W[0]), net.b.copy()
+        b[0] = -0.5 * (s[-rows] + s[-rows - 1])
+        net = net.replace(b=b)
+    behind = np.flatnonzero(X @ net.W[0] + net.b[0] > 0.0) if rows else np.arange(0)
+    chosen = np.concatenate([np.arange(500), *[behind] * (copies - 1)])
+    X, weight = X[chosen], rng.uniform(0.2, 5.0, 500)[chosen] if weighted else None
+    white = whitening(X, weight)
+    inside = white.redo(net)
+    wide = np.column_stack([white.apply(X), np.ones(len(X))])
+    data = MemoryRows(wide, net(X).reshape(len(X), -1), weight, NOTHING)
+    found = sketched_confirmation(data, model_of(inside), chosen)
+    dense_found = leverage.confirmation(data, model_of(inside), factor_of(data, inside, NOTHING), chosen)
+    assert found is not None
+    assert (found.confirmed, found.alone) == (dense_found.confirmed, dense_found.alone)
+    assert found.units == ((0,) if rows == 5 else ())
