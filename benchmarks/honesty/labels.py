@@ -186,7 +186,9 @@ def known_weights(rng: Rng) -> Problem:
 def nothing_but_noise(rng: Rng) -> Problem:
     d = whole(rng, 1, 8)
     inputs = gaussian(d)
-    return Problem(inputs(rng, whole(rng, 40, 600)), inputs, lambda X: np.zeros(len(X)), lambda r, X, y: r.normal(size=len(X)))
+    return Problem(
+        inputs(rng, whole(rng, 40, 600)), inputs, lambda X: np.zeros(len(X)), lambda r, X, y: r.normal(size=len(X))
+    )
 
 
 @family

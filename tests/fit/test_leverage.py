@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import relumine as rl
 from relumine.data.whiten import whitening
 from relumine.fit import fisher, leverage
-from relumine.fit.sketch import sketched_confirmation
 from relumine.fit.passes import Model
 from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, MemoryRows
 from relumine.fit.sign_free import shape_of
+from relumine.fit.sketch import sketched_confirmation
 
 
 def rows_of(net, n, rng, *, weight=None, free=AFFINE):
@@ -20,8 +20,7 @@ def rows_of(net, n, rng, *, weight=None, free=AFFINE):
 
 
 def network(d, m, q, rng, activation="relu"):
-    net = rl.planted.network(d, m, rng=rng, outputs=q, activation=activation)
-    return net
+    return rl.planted.network(d, m, rng=rng, outputs=q, activation=activation)
 
 
 def factor_of(rows, net, free):

@@ -1,7 +1,7 @@
 """How many digits the numbers have: rounding is noise of known size.
 
-Single precision, decimals of a text file and large offsets all round y to a grid of spacing u; the error is uniform, with
-root mean square u/√12. No fit can be better known than that, and no network needs to explain more.
+Single precision, decimals of a text file and large offsets all round y to a grid of spacing u; the error is uniform,
+with root mean square u/√12. No fit can be better known than that, and no network needs to explain more.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ class Fitted(NamedTuple):
     """A fit as inference needs it.
 
     ``net``: in white coordinates with (q, m) output weights; ``model``: the same function as a model of ``rows``;
-    ``squares`` (q,): Σω r² of each output; ``free``: which of (v, c) are parameters; ``exact``: the residual is rounding
-    error. ``groups`` (n,): the same number for equal rows, None if all differ.
+    ``squares`` (q,): Σω r² of each output; ``free``: which of (v, c) are parameters; ``exact``: the residual is
+    rounding error. ``groups`` (n,): the same number for equal rows, None if all differ.
     """
 
     rows: Rows
@@ -106,9 +106,9 @@ def infer(fit: Fitted, white: Whitening, units: Array) -> Inference:
     """Standard errors of every parameter, carried from white coordinates to the user's, and what each row confirms.
 
     G⁻¹(Σ ω j jᵀ σ²/(1 − h))G⁻¹ with G = JᵀωJ: a row moves the fit by its leave-one-out residual, whose variance is
-    σ²/(1 − h) (MacKinnon & White 1985, with the variance of the noise instead of each row's square). Without 1 − h, 95 %
-    intervals cover 92 % at n/p = 5 and 93 % at 10; with it 96 % and 95 %. ``units`` (q,): what the outputs were divided
-    by. The scale of a homogeneous unit is fixed by its gauge; the answer is for unit rows w in the user's coordinates.
+    σ²/(1 − h) (MacKinnon & White 1985, with the variance of the noise instead of each row's square). Without 1 − h,
+    95 % intervals cover 92 % at n/p = 5 and 93 % at 10; with it 96 % and 95 %. ``units`` (q,): what the outputs were
+    divided by. The scale of a homogeneous unit is fixed by its gauge; the answer is for unit rows w in the user's coordinates.
     """
     net, free = fit.net, fit.free
     q = net.a.shape[0]

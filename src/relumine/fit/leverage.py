@@ -1,8 +1,8 @@
 """Which rows confirm a fit: those that could have contradicted it.
 
 h_i = ω_i j_iᵀ(JᵀωJ)⁻¹j_i is the leverage of a row, between 0 and 1. Leaving the row out turns its residual r_i into
-r_i/(1 − h_i). A row with h_i = 1 is fitted whatever its value: it confirms nothing. All others do, each as well as a row
-that was set aside.
+r_i/(1 − h_i). A row with h_i = 1 is fitted whatever its value: it confirms nothing. All others do, each as well as a
+row that was set aside.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def unseen_share(confirmed: int, level: float = 0.95) -> float:
 
 
 def leverages(rows: MemoryRows, at: Factor) -> Array:
-    """h (n, q): of every row and output, between 0 and 1.
+    """H (n, q): of every row and output, between 0 and 1.
 
     For many rows an estimate from 64 random projections, |Ω L⁻¹R⁻¹j|², and the exact value where that is not small.
     """
@@ -110,7 +110,7 @@ def confirmation(
     together = np.stack([np.bincount(groups, column) for column in h.T], axis=1)
     # the factor's own rounding error must not make a row look free; nearly singular fits are judged for that
     slack = float(np.clip(100.0 * np.finfo(float).eps * at.condition, _SLACK, 0.1))
-    free = (1.0 - together > slack).all(axis=1)
+    free = np.asarray((1.0 - together > slack).all(axis=1))
     alone = np.flatnonzero(~free[groups])
     squares = _left_out(rows, model, groups, np.minimum(together, 1.0 - slack))[free[groups]] ** 2
     return Confirmation(

@@ -1,8 +1,8 @@
 """Rows that confirm a fit whose Fisher matrix is too large to form: a few random targets instead of all leverages.
 
-With H = J(JᵀωJ)⁻¹Jᵀω and a random target ψ ~ N(0, I), the rest ρ = ψ − Hψ of its linear fit has variance 1 − h_i at row i.
-At a saturated row, h_i = 1, it vanishes for every ψ: a handful of them, each a solve by conjugate gradients, shows those
-rows exactly.
+With H = J(JᵀωJ)⁻¹Jᵀω and a random target ψ ~ N(0, I), the rest ρ = ψ − Hψ of its linear fit has variance 1 − h_i at
+row i. At a saturated row, h_i = 1, it vanishes for every ψ: a handful of them, each a solve by conjugate gradients,
+shows those rows exactly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ Numbers = NDArray[np.intp]
 __all__ = ["sketched_confirmation"]
 
 _TARGETS = 3  # a row with h = 1/2 looks saturated to all of them with probability 0.0034³ = 4e-8
-_SATURATED = 3e-3  # |ρ|; at saturated rows single precision and the tolerance of the solves left 5e-4, (d, m) = (40, 20)
+_SATURATED = (
+    3e-3  # |ρ|; at saturated rows single precision and the tolerance of the solves left 5e-4, (d, m) = (40, 20)
+)
 _TOLERANCE, _CAP = 1e-4, 400  # of a solve, relative; products, of which a tail of d+1 rows takes 150
 
 
@@ -50,7 +52,7 @@ def sketched_confirmation(rows: MemoryRows, model: Model, groups: Numbers | None
         # of copies of a row only the mean can be saturated
         common = np.stack([np.bincount(groups, root * column) / size for column in rest.T], axis=1)
         largest = np.maximum(largest, np.abs(common))
-    free = (largest > _SATURATED).all(axis=1)
+    free = np.asarray((largest > _SATURATED).all(axis=1))
     alone = np.flatnonzero(~free[groups])
     left = _residuals(rows, model) * root[:, None] / (1.0 - min(mean / _TARGETS, 0.99))
     squares = left[free[groups]] ** 2
@@ -92,7 +94,7 @@ def _change(X: Array, at: Projection, x: Unknowns) -> Array:
 
 
 def _solve(lin: Linearisation, b: Unknowns) -> Unknowns | None:
-    """x with JᵀωJx = b, to a relative 1e-4 in the norm of the preconditioner; None if that takes too many products."""
+    """X with JᵀωJx = b, to a relative 1e-4 in the norm of the preconditioner; None if that takes too many products."""
     apply = ConjugateGradients(lin)._preconditioner(np.zeros(len(lin.at.U)))
     x, r = b.plus(-1.0, b), b
     z = apply(r)
