@@ -108,7 +108,8 @@ def infer(fit: Fitted, white: Whitening, units: Array) -> Inference:
     G⁻¹(Σ ω j jᵀ σ²/(1 − h))G⁻¹ with G = JᵀωJ: a row moves the fit by its leave-one-out residual, whose variance is
     σ²/(1 − h) (MacKinnon & White 1985, with the variance of the noise instead of each row's square). Without 1 − h,
     95 % intervals cover 92 % at n/p = 5 and 93 % at 10; with it 96 % and 95 %. ``units`` (q,): what the outputs were
-    divided by. The scale of a homogeneous unit is fixed by its gauge; the answer is for unit rows w in the user's coordinates.
+    divided by. The scale of a homogeneous unit is fixed by its gauge; the answer is for unit rows w in the user's
+    coordinates.
     """
     net, free = fit.net, fit.free
     q = net.a.shape[0]

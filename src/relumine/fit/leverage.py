@@ -77,7 +77,7 @@ def leverages(rows: MemoryRows, at: Factor) -> Array:
     step = chunk_rows(P)
     for start in range(0, rows.n, step):
         s = slice(start, start + step)
-        weight = 1.0 if rows.weight is None else rows.weight[s]
+        weight = np.ones(len(rows.X[s])) if rows.weight is None else rows.weight[s]
         for o in range(q):
             J = jacobian(rows.X[s], at.net, o, at.free)
             if not sketched:
@@ -85,7 +85,7 @@ def leverages(rows: MemoryRows, at: Factor) -> Array:
                 continue
             h[s, o] = ((J @ S) ** 2).sum(axis=1) * weight
             near = np.flatnonzero(h[s, o] > _NEAR)
-            h[start + near, o] = _squares(at, J[near]) * (weight if rows.weight is None else weight[near])
+            h[start + near, o] = _squares(at, J[near]) * weight[near]
     return np.minimum(h, 1.0)
 
 
