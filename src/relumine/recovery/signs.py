@@ -36,6 +36,7 @@ Array = NDArray[np.float64]
 __all__ = ["Answer", "known_units", "one_sided", "settle"]
 
 _LEFT = 4.0  # times what the chosen flips leave of the affine part: as much may be left by the right ones
+_ALL_FLIPS = 11  # units up to which the flips of all others are tried: 1024 projections, a second for 2000 rows
 _LEVEL = 1e-4  # of the F test: how often a true absence of an affine part may be denied
 _PATIENCE = 20.0  # seconds for the integer problem of the signs: beyond some 45 units it may take for ever
 
@@ -89,8 +90,9 @@ def _signed(task: Task, answer: Answer, free: slice, seconds: float, run: Run) -
     orientation = orient(net, exact=exact, bias=bias, seconds=seconds)
     U, how = np.column_stack([orientation.network.W, orientation.network.b]), f"signs from {orientation.how}"
     if exact and orientation.residual > (1e-7 if bias else 1e-5):
-        blind = one_sided(task, net)
-        if bias or len(blind) != 1 or net.m > 11 or net.activation.reflection != RELU.reflection:
+        # a row that lies on a kink may count for either side, so this asks for more than the fewest rows
+        blind = one_sided(task, net, times=2)
+        if bias or not blind or net.m > _ALL_FLIPS or net.activation.reflection != RELU.reflection:
             return None
         U, how = _from_the_remainder(task, net, blind[0]), "signs, and one unit, from what the others leave"
     # refit without the rest of the affine part: that it vanishes is information, and uses it
@@ -166,13 +168,16 @@ def _from_the_remainder(task: Task, net: Network, unit: int) -> Array:
     return best
 
 
-def one_sided(task: Task, net: Network) -> list[int]:
-    """Units with too few rows on one side of their kink: those rows show a(w·x + b), d+1 numbers to determine."""
+def one_sided(task: Task, net: Network, times: int = 1) -> list[int]:
+    """Units with too few rows on one side of their kink, the fewest first.
+
+    Those rows show a(w·x + b), d+1 numbers: so many rows can be met whatever they say. ``times``: as many as that.
+    """
     if not task.shape.activation.kinks:
         return []
     active = _active(task.rows, net)
     minor = np.minimum(active, task.rows.n - active)
-    return [int(i) for i in np.flatnonzero(minor <= net.d)]
+    return [int(i) for i in np.argsort(minor, kind="stable") if minor[i] <= times * (net.d + 1)]
 
 
 def _active(rows: Rows, net: Network) -> Array:
