@@ -14,11 +14,11 @@ from benchmarks.counting import Count, fewer, wilson
 from benchmarks.measures import MEASURES, ablation, frontier, rates
 from benchmarks.measures.fair import contest, exact
 from benchmarks.methods import METHODS, OURS
-from benchmarks.problems import CATALOGUE
-from benchmarks.problems.base import Problem, generic
-from benchmarks.problems.shipped import FOLDER
 from benchmarks.results import Store, load
 from benchmarks.tables import elsewhere, page, write
+from tests.catalogue import CATALOGUE
+from tests.catalogue.base import Problem, generic
+from tests.catalogue.shipped import FOLDER
 
 import relumine as rl
 from benchmarks import __main__ as command
