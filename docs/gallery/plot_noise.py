@@ -29,7 +29,8 @@ print(f"{inside.mean():.0%} of {inside.size} hidden weights lie inside their int
 
 figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
 at = np.arange(found.network.W.size)
-axes.errorbar(at, found.network.W.ravel(), 1.96 * found.standard_errors.W.ravel(), fmt=".", label="found, 95 % interval")
+reach = 1.96 * found.standard_errors.W.ravel()
+axes.errorbar(at, found.network.W.ravel(), reach, fmt=".", label="found, 95 % interval")
 axes.scatter(at, matched.W.ravel(), s=40, facecolors="none", edgecolors="tab:red", label="true")
 axes.set(xlabel="hidden weight", ylabel="value")
 axes.legend(frameon=False, ncols=2)
