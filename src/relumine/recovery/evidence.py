@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtri
 
 from relumine.fit.inference import Inference, parameter_count, structure_score
+from relumine.fit.leverage import unseen_share
 from relumine.network import Network
 from relumine.papers.mondelli2019.regimes import Regime, regime
 from relumine.recovery.signs import Answer, one_sided
@@ -73,18 +74,16 @@ class Looked:
 class Confirmations:
     """Which rows could have contradicted the network and did not.
 
-    ``rows``: their number; ``units``: those that no such row confirms; ``press``: leave-one-out error over the claimed
-    noise (1 if the claim is right).
+    ``rows``: their number; ``alone``: rows used that could not have contradicted, ``units``: those that no other row
+    confirms; ``press``: leave-one-out error over the claimed noise (1 if the claim is right); ``carried``: by how many
+    rows that error is carried (a third of them for Gaussian noise).
     """
 
     rows: int
+    alone: tuple[int, ...] = ()
     units: tuple[int, ...] = ()
     press: float = float("nan")
-
-    @property
-    def unseen(self) -> float:
-        """At most this share of the inputs may still differ, at 95 % (the rule of three)."""
-        return 3.0 / self.rows if self.rows else float("nan")
+    carried: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -146,6 +145,20 @@ class Evidence:
     theory: Regime | None = None
 
     @property
+    def confirmed(self) -> int:
+        """Rows that could have contradicted the network and did not, those the search never saw included."""
+        confirmed = 0 if self.confirmations is None else self.confirmations.rows
+        if self.all_rows is None or not isfinite(self.all_rows.error):
+            return confirmed
+        # rows set aside are among those that the search never saw
+        return self.all_rows.rows + max(confirmed - (0 if self.held is None else self.held.rows), 0)
+
+    @property
+    def unseen(self) -> float:
+        """At most this share of the inputs may still differ, at 95 % (the rule of three); NaN if nothing confirms."""
+        return unseen_share(self.confirmed) if self.confirmed else float("nan")
+
+    @property
     def checked(self) -> tuple[float, int]:
         """The error over the spread of y on rows never used in the fit, and how many those are: all, or some."""
         if self.asked is None and self.all_rows is not None and isfinite(self.all_rows.error):
@@ -181,7 +194,7 @@ def gather(
         parameters=p,
         affine=task.parameters(0),
         one_more=task.parameters(1) - task.parameters(0),
-        noise=0.0 if answer.exact else rms(inference.noise),
+        noise=0.0 if answer.exact else max(rms(inference.noise), rms(task.digits.rounding)),
         condition=inference.condition,
         gain=-N * log(max(answer.loss, 1e-300)) - (p - task.parameters(0)) * log(N),
         score=structure_score(answer.rows, task.shape, answer.model) if tested else 0.0,
@@ -193,7 +206,20 @@ def gather(
         interrupted=interrupted,
         timed_out=timed_out,
         held=_held_out(task, net, inference, max(N - p, 1)),
+        confirmations=_confirmations(task, inference),
         theory=regime(net.d, units_seen, net.activation) if net.d and units_seen else None,
+    )
+
+
+def _confirmations(task: Task, inference: Inference) -> Confirmations:
+    """All rows that could have contradicted: those set aside, and those whose leverage left them free."""
+    found, aside = inference.confirmation, len(np.unique(task.held.X, axis=0))
+    if found is None:
+        return Confirmations(aside)
+    noise = np.maximum(inference.noise, task.digits.rounding) / task.units
+    press = found.left_out[task.bent] / np.maximum(noise[task.bent], np.finfo(float).tiny)
+    return Confirmations(
+        aside + found.confirmed, found.alone, found.units, float(press.max(initial=0.0)), found.carried
     )
 
 

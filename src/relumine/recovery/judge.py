@@ -20,7 +20,8 @@ __all__ = ["Verdict", "explained", "judge", "with_answers"]
 _SINGULAR = 1e14  # condition from which a Fisher matrix of doubles is singular: its inverse has two digits left
 _FIRST_UNIT = 5  # numbers for each parameter of a first unit, below which noise makes a unit out of nothing
 _REPEATED = 3.0  # times the difference between answers to one question that may be left: three standard deviations
-_PRESS = 3.0  # leave-one-out error over the claimed noise from which the claim is wrong: what "up to noise" may mean
+_PRESS = 2.0  # leave-one-out error over the claimed noise from which the claim is wrong
+_CARRIED = 8.0  # rows that carry what is left: fewer are not noise, which a third of all rows carry
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,13 @@ def _decided(e: Evidence) -> tuple[Status, str]:
     if not e.exact:
         return Status.NOISY, f"{e.units} units; what is left looks like noise of standard deviation {e.noise:.3g}."
     error, rows = e.checked
-    return Status.EXACT, f"{e.units} units; relative error {error:.1e} on {rows} rows never used in the fit."
+    message = f"{e.units} units; relative error {error:.1e} on {rows} rows never used in the fit."
+    if e.confirmed:
+        message += (
+            f" {e.confirmed} rows could have contradicted it and none does: with 95 % confidence it differs on less "
+            f"than {100.0 * e.unseen:.2g} % of such inputs."
+        )
+    return Status.EXACT, message
 
 
 # -- before any search --------------------------------------------------------------------------------------------
@@ -105,7 +112,8 @@ def _few_behind_a_kink(e: Evidence) -> tuple[Status, str] | None:
 def _singular(e: Evidence) -> tuple[Status, str] | None:
     if not e.condition >= _SINGULAR:
         return None
-    return Status.AMBIGUOUS, "Every row is reproduced, but the fit is singular: some parameters can change freely."
+    fact = "Every row is reproduced" if e.exact else "What is left looks like noise"
+    return Status.AMBIGUOUS, f"{fact}, but the fit is singular: some parameters can change freely."
 
 
 def _lattice(e: Evidence) -> tuple[Status, str] | None:
@@ -115,9 +123,21 @@ def _lattice(e: Evidence) -> tuple[Status, str] | None:
 
 
 def _unconfirmed(e: Evidence) -> tuple[Status, str] | None:
-    if e.confirmations is None or not e.confirmations.units:
+    if e.confirmations is None or not e.confirmations.alone:
         return None
-    return Status.AMBIGUOUS, f"Every row is reproduced, but no row confirms unit {e.confirmations.units[0]}."
+    return Status.AMBIGUOUS, (
+        f"{'Every row is reproduced' if e.exact else 'What is left looks like noise'}, but "
+        f"{len(e.confirmations.alone)} rows would be fitted whatever their value, and no other row confirms "
+        f"{_listed('unit', e.confirmations.units) or 'the network'}."
+    )
+
+
+def _listed(noun: str, numbers: tuple[int, ...], most: int = 5) -> str:
+    """Unit 3; units 1, 2 and 5."""
+    if len(numbers) <= 1:
+        return f"{noun} {numbers[0]}" if numbers else ""
+    shown = [str(number) for number in numbers[:most]] + (["others"] if len(numbers) > most else [])
+    return f"{noun}s {', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def _other_rows_off(e: Evidence) -> tuple[Status, str] | None:
@@ -182,6 +202,15 @@ def _left_out(e: Evidence) -> tuple[Status, str] | None:
     )
 
 
+def _on_a_few_rows(e: Evidence) -> tuple[Status, str] | None:
+    if e.confirmations is None or e.confirmations.carried >= _CARRIED or e.rows < 6 * _CARRIED:
+        return None
+    return Status.NOT_RECOVERED, (
+        f"What is left sits on about {e.confirmations.carried:.0f} of {e.rows} rows: outliers, or something that only "
+        "those see."
+    )
+
+
 def _alone(e: Evidence) -> tuple[Status, str] | None:
     if not e.units or e.agreeing >= 2:
         return None
@@ -215,6 +244,9 @@ _OF_NOISY: tuple[Rule, ...] = (
     _structure,
     _does_not_generalise,
     _left_out,
+    _singular,
+    _unconfirmed,
+    _on_a_few_rows,
     _alone,
     _other_rows_noisier,
 )

@@ -184,6 +184,8 @@ def _whole_task(source: Source, small: Task, held: Numbers, run: Run) -> Task:
         distinct=rows.n,
         vector=small.vector,
         discrete=small.discrete,
+        digits=small.digits,
+        groups=None,
     )
 
 

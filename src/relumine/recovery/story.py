@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from relumine.activations import Activation
 from relumine.data.sources import Samples
-from relumine.fit.inference import Inference, infer, parameter_count
+from relumine.fit.inference import Fitted, Inference, infer, parameter_count
 from relumine.fit.parallel import ALONE
+from relumine.fit.rows import MemoryRows
+from relumine.fit.sketch import sketched_confirmation
 from relumine.network import Network
 from relumine.recovery.evidence import Evidence, gather
 from relumine.recovery.judge import judge, looked_in_words
@@ -34,6 +36,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["Case", "Problem", "close", "shared", "solve"]
 
+_PLENTY = 9.0  # digits of y that an exact fit needs; nobody needs to be told of more
+_ROUGH = 4.0  # standard errors of its output weight from 0 below which a unit's parameters are not nearly Gaussian
 _SHOWN = 2000  # rows set aside whose predictions go with the result
 _DENSE_EXACT, _DENSE_NOISY = 1600, 4000  # parameters up to which the Fisher matrix is formed: 20 MB and 130 MB
 
@@ -77,11 +81,16 @@ class Case:
             rows=rows,
             noise=e.noise,
             condition=e.condition,
-            confirmed=0 if e.confirmations is None else e.confirmations.rows,
-            unseen=float("nan") if e.confirmations is None else e.confirmations.unseen,
+            confirmed=e.confirmed,
+            unseen=e.unseen if verdict.status.ok else float("nan"),
             proves=verdict.proves,
             does_not_prove=verdict.does_not_prove,
-            notes=(*remarks, *self.notes, *([looked[0].lower() + looked[1:]] if looked else [])),
+            notes=(
+                *remarks,
+                *self.notes,
+                *self._doubts(verdict.status),
+                *([looked[0].lower() + looked[1:]] if looked else []),
+            ),
         )
         held = self.task.held.X[:_SHOWN], self.task.held.y[:_SHOWN]
         predicted = self.net(held[0]).reshape(-1, self.task.q)
@@ -96,6 +105,18 @@ class Case:
             search=replace(self.record, loss=self.answer.loss, noise=tuple(self.noise.tolist())),
             shown=Predictions(held[1].reshape(predicted.shape), predicted),
         )
+
+    def _doubts(self, status: Status) -> list[str]:
+        """What to tell about digits and about standard errors that cannot be believed."""
+        digits = self.task.digits
+        told = [digits.words] if digits.words and not (self.evidence.exact and digits.left > _PLENTY) else []
+        if status is Status.NOISY and self.errors is not None:
+            weak = np.abs(self.net.a) < _ROUGH * self.errors.a
+            units = np.flatnonzero(weak if weak.ndim == 1 else weak.all(axis=0))
+            if units.size:
+                listed = ", ".join(map(str, units))
+                told.append(f"known only roughly, so that standard errors are too small there: unit {listed}")
+        return told
 
 
 def solve(samples: Samples, problem: Problem, run: Run) -> Case:
@@ -147,10 +168,14 @@ def _errors(task: Task, answer: Answer, limit: int) -> tuple[StandardErrors | No
     """Standard errors of the user's parameters, where the Fisher matrix has no more than ``limit`` rows."""
     count = parameter_count(answer.net, answer.free)
     if 0 < count <= limit:
-        inference = infer(answer.rows, answer.squares, answer.net, task.white, task.units, answer.free)
+        fitted = Fitted(answer.rows, answer.net, answer.model, answer.squares, answer.free, answer.exact, task.groups)
+        inference = infer(fitted, task.white, task.units)
     else:
         spread2 = answer.squares / max(answer.rows.n - count / task.q, 1.0)
-        inference = Inference(np.sqrt(spread2) * task.units, float("nan"), None)
+        confirmation = None
+        if limit and answer.net.m and isinstance(answer.rows, MemoryRows):  # limit 0: nothing is looked into in a hurry
+            confirmation = sketched_confirmation(answer.rows, answer.model, task.groups)
+        inference = Inference(np.sqrt(spread2) * task.units, float("nan"), None, confirmation)
     se = inference.errors
     if se is not None and task.vector:
         se = StandardErrors(se.W, se.b, se.a[0], se.v[0], se.c[0])

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.data.digits import Digits, digits_of
 from relumine.data.sources import Samples
 from relumine.data.whiten import Whitening, whitening
+from relumine.fit.inference import structure_score
+from relumine.fit.passes import Model
 from relumine.fit.rows import NOTHING, MemoryRows, Rows, prepare
 from relumine.fit.sign_free import Shape, shape_of
 from relumine.network import Network
@@ -20,6 +23,7 @@ Array = NDArray[np.float64]
 __all__ = ["MemoryTask", "Task", "make_task"]
 
 _EPS = float(np.finfo(float).eps)
+_SCORE = 6.0  # of the residual of an affine fit, from which on it is not rounding; noise stays below 5
 _COARSE = 1e-5  # relative rounding of y beyond which nothing can be called exact
 
 
@@ -31,7 +35,8 @@ class Task:
     models without affine part. ``units`` (q,): what the outputs were divided by. ``rounding`` (q,): root mean square
     residual, in those units, that is rounding error. ``bent`` (q,): outputs that are not affine. ``held``: rows never
     used in the fit, ``spread`` (q,): standard deviation of y. ``distinct``: number of different rows used.
-    ``discrete``: every input takes only a few values.
+    ``discrete``: every input takes only a few values. ``digits``: what rounding left of y. ``groups`` (n,): the same
+    number for equal rows used, None if all differ.
     """
 
     rows: Rows
@@ -47,6 +52,8 @@ class Task:
     distinct: int
     vector: bool
     discrete: bool
+    digits: Digits
+    groups: NDArray[np.intp] | None
 
     @property
     def q(self) -> int:
@@ -117,7 +124,7 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     rows, tau = prepare(white.apply(samples.X, used, out=wide[:, :-1]), targets, weight)
     # what is left of y beside its affine part sets the scale of every output
     left = np.sqrt(rows.squares() / rows.total)
-    bent = left > 32.0 * _EPS
+    bent = (left > 32.0 * _EPS) | _hidden_in_the_last_digits(rows, left, shape_of(activation))
     left[~bent] = 1.0
     return MemoryTask(
         rows=MemoryRows(rows.X, np.where(bent, rows.Y / left, 0.0), rows.weight),
@@ -133,8 +140,23 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
         distinct=distinct - (np.unique(groups[aside]).size if distinct < samples.n else spare),
         vector=samples.y.ndim == 1,
         discrete=_discrete(samples.X),
+        digits=digits_of(samples.y),
+        groups=groups[used] if distinct < samples.n else None,
         aside=np.flatnonzero(aside),
     )
+
+
+def _hidden_in_the_last_digits(rows: MemoryRows, left: Array, shape: Shape) -> NDArray[np.bool_]:
+    """Whether what is left of an affine fit, (q,), is rounding error in size but not at random.
+
+    An offset of 1e15 leaves y a digit or two: a network behind it looks like rounding, but the score test shows it.
+    """
+    found = np.zeros(left.shape, dtype=bool)
+    for o in np.flatnonzero((left > _EPS / 64.0) & (left <= 32.0 * _EPS)):
+        alone = MemoryRows(rows.X, rows.Y[:, [o]] / left[o], rows.weight)
+        nothing = Model(shape, np.zeros((0, rows.columns)), np.zeros((0, 1)))
+        found[o] = structure_score(alone, shape, nothing) >= _SCORE
+    return found
 
 
 def _largest(Y: Array, weight: Array | None) -> Array:
