@@ -24,6 +24,7 @@ __all__ = ["MemoryTask", "Task", "make_task"]
 
 _EPS = float(np.finfo(float).eps)
 _SCORE = 6.0  # of the residual of an affine fit, from which on it is not rounding; noise stays below 5
+_OFFSET = 1e8  # standard deviations of y from which on the rounding of c shows
 _COARSE = 1e-5  # relative rounding of y beyond which nothing can be called exact
 
 
@@ -92,11 +93,28 @@ class Task:
 
 @dataclass(frozen=True)
 class MemoryTask(Task):
-    """A task whose rows are in memory, as the search needs; ``aside``: numbers of the samples set aside."""
+    """A task whose rows are in memory, as the search needs.
+
+    ``samples``: as they came; ``aside``: numbers of those set aside.
+    """
 
     rows: MemoryRows
     plain: MemoryRows
+    samples: Samples
     aside: NDArray[np.intp]
+
+    def to_user(self, net: Network) -> Network:
+        """A network of the user's x and y; behind an offset that takes most digits, with residuals of mean zero.
+
+        On the way back a large c is rounded several times, each time by as much as y itself was.
+        """
+        net = super().to_user(net)
+        if not (np.abs(net.c) > _OFFSET * self.spread).any():
+            return net
+        used = np.delete(np.arange(self.samples.n), self.aside)
+        left = (self.samples.y - net(self.samples.X))[used]
+        weight = None if self.samples.weight is None else self.samples.weight[used]
+        return net.replace(c=net.c + np.average(left, axis=0, weights=weight))
 
 
 def make_task(samples: Samples, activation: Activation, rng: np.random.Generator) -> MemoryTask:
@@ -142,6 +160,7 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
         discrete=_discrete(samples.X),
         digits=digits_of(samples.y),
         groups=groups[used] if distinct < samples.n else None,
+        samples=samples,
         aside=np.flatnonzero(aside),
     )
 
