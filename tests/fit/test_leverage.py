@@ -178,6 +178,7 @@ def test_leave_one_out_residuals_of_noise_exceed_those_of_the_fit():
     noisy = MemoryRows(rows.X, rows.Y + r[:, None], None, NOTHING)
     found = leverage.confirmation(noisy, model_of(net), factor_of(noisy, net, NOTHING))
     h = leverage.leverages(noisy, factor_of(noisy, net, NOTHING))[:, 0]
+    assert 5.0 < found.carried[0] < 40.0
     assert found.left_out[0] == pytest.approx(np.sqrt(np.mean((r / (1 - h)) ** 2)), rel=1e-8)
 
 
@@ -204,3 +205,9 @@ def test_random_targets_show_the_saturated_rows_of_a_large_fit(rows, copies, wei
     assert found is not None
     assert (found.confirmed, found.alone) == (dense_found.confirmed, dense_found.alone)
     assert found.units == ((0,) if rows == 5 else ())
+
+
+def test_how_many_rows_carry_what_is_left():
+    squares = np.zeros((100, 4))
+    squares[:, 0], squares[7, 1], squares[:10, 2] = 3.0, 5.0, 1e-200
+    np.testing.assert_allclose(leverage.carrying(squares), [100.0, 1.0, 10.0, 100.0])

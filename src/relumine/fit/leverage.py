@@ -20,7 +20,7 @@ from relumine.fit.rows import Block, MemoryRows, chunk_rows
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 
-__all__ = ["Confirmation", "confirmation", "leverages", "unseen_share"]
+__all__ = ["Confirmation", "carrying", "confirmation", "leverages", "unseen_share"]
 
 # A row whose y is moved by Δ shows (1 − h)Δ. With 1e-4 a change of 1e-5 standard deviations still leaves 1e-9, what
 # counts as rounding error. Genuine fits at three rows per parameter stay below 0.999, saturated rows reach 1 − 1e-9.
@@ -37,9 +37,9 @@ class Confirmation:
 
     ``confirmed``: different rows that could have contradicted it; ``alone``: numbers of the rows that could not,
     ``units``: units that those alone determine; ``largest``: leverage. ``left_out`` (q,): root mean square of what the
-    fit misses each row by when that is left out, r_i/(1 − h_i), in the units of the rows. ``carried``: by how many rows
-    these squares are carried, (Σs)²/Σs² of the squares s, at the output where they are fewest; a third of the rows for
-    Gaussian noise, a handful where something happens on a few rows only.
+    fit misses each row by when that is left out, r_i/(1 − h_i), in the units of the rows. ``carried`` (q,): by how many
+    rows these squares are carried, (Σs)²/Σs² of the squares s; a third of the rows for Gaussian noise, a handful where
+    something happens on a few rows only.
     """
 
     confirmed: int
@@ -47,7 +47,7 @@ class Confirmation:
     units: tuple[int, ...]
     largest: float
     left_out: Array
-    carried: float
+    carried: Array
 
 
 def unseen_share(confirmed: int, level: float = 0.95) -> float:
@@ -119,8 +119,14 @@ def confirmation(
         units=_restrained_by(rows, at, alone),
         largest=float(together.max(initial=0.0)),
         left_out=np.sqrt(squares.sum(axis=0) / max(len(squares), 1)),
-        carried=float((squares.sum(axis=0) ** 2 / np.maximum((squares**2).sum(axis=0), 1e-300)).min(initial=np.inf)),
+        carried=carrying(squares),
     )
+
+
+def carrying(squares: Array) -> Array:
+    """(Σs)²/Σs² of each column of ``squares`` (n, q): as many rows, if they were equal, would have this sum."""
+    shares = squares / np.maximum(squares.sum(axis=0), np.finfo(float).tiny)
+    return np.asarray(1.0 / np.maximum((shares**2).sum(axis=0), 1.0 / max(len(squares), 1)))
 
 
 def _left_out(rows: MemoryRows, model: Model, groups: Numbers, h: Array) -> Array:

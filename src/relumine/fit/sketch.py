@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.fit.leverage import Confirmation
+from relumine.fit.leverage import Confirmation, carrying
 from relumine.fit.passes import Model
 from relumine.fit.projection import Linearisation, Projection, Unknowns, project
 from relumine.fit.rows import Block, MemoryRows, Sums, chunk_rows
@@ -62,7 +62,7 @@ def sketched_confirmation(rows: MemoryRows, model: Model, groups: Numbers | None
         units=_on_the_smaller_side(rows, model.U, alone),
         largest=1.0 if alone.size else float("nan"),
         left_out=np.sqrt(squares.sum(axis=0) / max(len(squares), 1)),
-        carried=float((squares.sum(axis=0) ** 2 / np.maximum((squares**2).sum(axis=0), 1e-300)).min(initial=np.inf)),
+        carried=carrying(squares),
     )
 
 

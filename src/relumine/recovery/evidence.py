@@ -218,9 +218,8 @@ def _confirmations(task: Task, inference: Inference) -> Confirmations:
         return Confirmations(aside)
     noise = np.maximum(inference.noise, task.digits.rounding) / task.units
     press = found.left_out[task.bent] / np.maximum(noise[task.bent], np.finfo(float).tiny)
-    return Confirmations(
-        aside + found.confirmed, found.alone, found.units, float(press.max(initial=0.0)), found.carried
-    )
+    carried = float(found.carried[task.bent].min(initial=np.inf))
+    return Confirmations(aside + found.confirmed, found.alone, found.units, float(press.max(initial=0.0)), carried)
 
 
 def _held_out(task: Task, net: Network, inference: Inference, spare: int) -> HeldOut:

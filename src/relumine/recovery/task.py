@@ -142,7 +142,8 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     rows, tau = prepare(white.apply(samples.X, used, out=wide[:, :-1]), targets, weight)
     # what is left of y beside its affine part sets the scale of every output
     left = np.sqrt(rows.squares() / rows.total)
-    bent = (left > 32.0 * _EPS) | _hidden_in_the_last_digits(rows, left, shape_of(activation))
+    deviation = np.where(np.ptp(targets, axis=0) > 0.0, _deviation(targets, weight), 1.0)
+    bent = (left > 32.0 * _EPS) | _hidden_in_the_last_digits(rows, left, deviation, shape_of(activation))
     left[~bent] = 1.0
     return MemoryTask(
         rows=MemoryRows(rows.X, np.where(bent, rows.Y / left, 0.0), rows.weight),
@@ -165,13 +166,14 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     )
 
 
-def _hidden_in_the_last_digits(rows: MemoryRows, left: Array, shape: Shape) -> NDArray[np.bool_]:
+def _hidden_in_the_last_digits(rows: MemoryRows, left: Array, deviation: Array, shape: Shape) -> NDArray[np.bool_]:
     """Whether what is left of an affine fit, (q,), is rounding error in size but not at random.
 
     An offset of 1e15 leaves y a digit or two: a network behind it looks like rounding, but the score test shows it.
+    What is below 1e-9 of the ``deviation`` (q,) of y does not matter.
     """
     found = np.zeros(left.shape, dtype=bool)
-    for o in np.flatnonzero((left > _EPS / 64.0) & (left <= 32.0 * _EPS)):
+    for o in np.flatnonzero((left > 1e-9 * deviation) & (left <= 32.0 * _EPS)):
         alone = MemoryRows(rows.X, rows.Y[:, [o]] / left[o], rows.weight)
         nothing = Model(shape, np.zeros((0, rows.columns)), np.zeros((0, 1)))
         found[o] = structure_score(alone, shape, nothing) >= _SCORE
