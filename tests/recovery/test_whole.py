@@ -193,12 +193,12 @@ def test_stopped_on_the_way_through_all_rows_keeps_what_the_few_have_shown(
     kind: str, planted, noisy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     truth, X, y = planted if kind == "exact" else noisy
-    pass_over = "_errors" if kind == "exact" else "prepare_streamed"
+    pass_over = "large._errors" if kind == "exact" else "task.prepare_source"
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"relumine.recovery.large.{pass_over}", stop)
+    monkeypatch.setattr(f"relumine.recovery.{pass_over}", stop)
     found = rl.recover(X, y, width=truth.m, rng=0)
     assert found.status is rl.Status.INTERRUPTED
     assert "rows were looked at" in found.message

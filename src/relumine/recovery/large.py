@@ -15,14 +15,12 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.data.sources import Chunk, Samples, Source
-from relumine.data.sources.arrays import ArraySource
+from relumine.data.sources import Chunk, Samples, Source, Without
 from relumine.fit.levenberg import INTERRUPTED, minimise
 from relumine.fit.prune import noisy_polish
 from relumine.fit.rows import Sums
-from relumine.fit.streamed import Without, prepare_streamed
 from relumine.network import Network
-from relumine.recovery.task import Task
+from relumine.recovery.task import Task, whole_task
 from relumine.results import Progress, ProgressCallback, Recovery, Stage, Status
 
 Array = NDArray[np.float64]
@@ -82,26 +80,6 @@ def _errors(chunk: Chunk, net: Network, units: Array, limit: Array, size: Array)
     return np.array(float(len(R))), np.einsum("ij,ij->j", R, R), np.array(float(off.sum()))
 
 
-def whole_task(source: Source, small: Task, held: Numbers) -> Task:
-    """The problem of all rows but those set aside, in the units of the small one."""
-    rows, plain, tau, bent = prepare_streamed(Without(source, held), small.units, small.bent)
-    return Task(
-        rows=rows,
-        plain=plain,
-        tau=tau,
-        shape=small.shape,
-        white=rows.preparation.white,
-        units=small.units,
-        rounding=small.rounding,
-        bent=bent,
-        held=small.held,
-        spread=small.spread,
-        distinct=rows.n,
-        vector=small.vector,
-        discrete=small.discrete,
-    )
-
-
 def refine(task: Task, net: Network, progress: ProgressCallback | None, deadline: float) -> tuple[Array, bool]:
     """Directions (m, d+1) of a network, in the task's white coordinates, after all rows have had their say.
 
@@ -121,5 +99,5 @@ def refine(task: Task, net: Network, progress: ProgressCallback | None, deadline
 
 
 def as_source(samples: Samples) -> Source:
-    """Arrays as a source."""
-    return ArraySource(samples, samples.names)
+    """Arrays are a source."""
+    return samples
