@@ -6,7 +6,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import relumine as rl
-from relumine.data.sources import open_source
 from relumine.recovery.large import first_rows
 
 
@@ -89,12 +88,16 @@ def test_small_files_are_read_into_memory(planted, tmp_path) -> None:
     np.testing.assert_array_equal(found.network.W, again.network.W)
 
 
+def cut(X, y, rows: int):
+    return [(X[k : k + rows], y[k : k + rows]) for k in range(0, len(y), rows)]
+
+
 @pytest.mark.parametrize("kind", ["exact", "noisy"])
 def test_chunks_do_not_matter(kind: str, planted, noisy) -> None:
     truth, X, y = planted if kind == "exact" else noisy
     X, y = X[:12_000], y[:12_000]
     nets = [
-        rl.recover(open_source(X, y, chunk=chunk), width=truth.m, rng=0, memory=1e6).network
+        rl.recover(cut(X, y, chunk), width=truth.m, rng=0, memory=1e6).network
         for chunk in (7 if kind == "exact" else 700, 1000, len(y))
     ]
     for net in nets[1:]:
@@ -104,7 +107,7 @@ def test_chunks_do_not_matter(kind: str, planted, noisy) -> None:
 def test_every_row_its_own_chunk(planted) -> None:
     _, X, y = planted
     nets = [
-        rl.recover(open_source(X[:3000], y[:3000], chunk=chunk), width=4, rng=0, memory=1e6).network
+        rl.recover(cut(X[:3000], y[:3000], chunk), width=4, rng=0, memory=1e6).network
         for chunk in (1, 3000)
     ]
     assert rl.metrics.parameter_error(nets[0], nets[1]) < 1e-10
@@ -193,7 +196,7 @@ def test_stopped_on_the_way_through_all_rows_keeps_what_the_few_have_shown(
     kind: str, planted, noisy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     truth, X, y = planted if kind == "exact" else noisy
-    pass_over = "large._errors" if kind == "exact" else "task.prepare_source"
+    pass_over = "large._errors" if kind == "exact" else "auto.whole_task"
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
