@@ -50,20 +50,16 @@ def predict(
     inputs, truth = _columns(table, net, columns_of(features) or _remembered(network, table))
     for sentence in table.assumed:
         talk.note(sentence)
-    # a source has a target; where the file holds none, the last input stands in for it
-    asked, target = (inputs, truth) if truth else (inputs[:-1], inputs[-1])
-    if not asked:
-        raise InvalidInput(f"{table.path} has one column only; add a second one (it may be all zeros)")
-    source = table.source(asked, [target], skip_bad_rows)
+    source = table.source(inputs, [] if truth is None else [truth], skip_bad_rows)
     samples = materialise(source)
     if source.skipped:
         talk.note(f"left out: {source.skipped} rows with missing values or text")
-    X = np.column_stack([samples.X, samples.y])[:, : net.d]
+    X = samples.X
     predicted = net(X)
     content: dict[str, Any] = {"rows": len(X), "features": inputs, "written": {}}
     words = f"{len(X)} rows"
     if truth and net.q is None:
-        error = float(np.sqrt(np.mean((samples.y - predicted) ** 2)))
+        error = float(np.sqrt(np.mean((samples.Y[:, 0] - predicted) ** 2)))
         content["rms_error"] = error
         words += f"; root mean square error against {truth}: {error:.3g}"
     if out is not None:

@@ -20,7 +20,7 @@ from relumine.data.sources.local import LocalSource
 from relumine.data.sources.samples import as_samples
 from relumine.results import InvalidInput
 
-__all__ = ["MappedSource", "NpzSource", "npy_names", "open_arrays", "open_npy", "open_npz"]
+__all__ = ["MappedSource", "NpzSource", "npy_names", "npz_members", "open_arrays", "open_npy", "open_npz"]
 
 _DEFLATE = 1032  # times its size is the most that deflate expands; a member that declares more is not what it says
 
@@ -84,7 +84,7 @@ class NpzSource(LocalSource):
     def __init__(self, path: Path, weight: str | None, targets: bool = True, **options: Any) -> None:
         self.path, self.targets = path, targets
         self.members = ("X", *(("y",) if targets else ()), *(() if weight is None else (weight,)))
-        with self._open() as archive:
+        with _open_zip(path) as archive:
             shapes = [_member(archive, name, path).shape for name in self.members]
         n = shapes[0][0] if shapes[0] else 0
         y = shapes[1] if targets else (n, 0)
@@ -94,15 +94,9 @@ class NpzSource(LocalSource):
         super().__init__(shapes[0][1], q, vector=len(y) == 1, n=known, label=str(path), **options)
         self.total = n
 
-    def _open(self) -> zipfile.ZipFile:
-        try:
-            return zipfile.ZipFile(self.path)
-        except (zipfile.BadZipFile, OSError) as error:
-            raise InvalidInput(f"{self.path} is not a readable npz file (truncated or foreign): {error}") from None
-
     def pieces(self, rows: int) -> Iterator[Piece]:
         """Rows decoded from the members side by side."""
-        with self._open() as archive:
+        with _open_zip(self.path) as archive:
             streams = [_member(archive, name, self.path) for name in self.members]
             for s in slices(self.total, rows):
                 k = s.stop - s.start
@@ -159,6 +153,19 @@ def npy_names(path: Path, shape: Sequence[int] | None = None) -> list[str]:
     if len(shape) != 2 or shape[1] < 1:
         raise InvalidInput(f"{path}: expected rows of numbers (n, k), inputs and target; got shape {tuple(shape)}")
     return [f"x{j}" for j in range(shape[1])]
+
+
+def npz_members(path: Path) -> list[str]:
+    """The names of the arrays in an npz file."""
+    with _open_zip(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
+
+
+def _open_zip(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InvalidInput(f"{path} is not a readable npz file (truncated or foreign): {error}") from None
 
 
 class _Member(NamedTuple):

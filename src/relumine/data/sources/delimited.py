@@ -16,7 +16,7 @@ from relumine.results import InvalidInput
 __all__ = ["Csv"]
 
 _MISSING = ("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "n/a")
-_BLOCK, _LARGEST_BLOCK = 1 << 20, 1 << 24  # bytes parsed at once: less is slow, more is memory
+_BLOCK = 1 << 24  # bytes parsed at once: a line must fit, and more is memory
 _LINES_IN_BLOCK = 4  # of the longest line seen
 
 
@@ -36,6 +36,7 @@ class Csv:
         self.dialect, self.on_bad = dialect, on_bad
         point = "[.]" if dialect.decimal == "." else ","
         self.number = rf"^\s*[+-]?((\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?|[iI]nf(inity)?)\s*$"
+        self.block = min(max(_BLOCK, _LINES_IN_BLOCK * dialect.line), (1 << 31) - 1)
         self.first_row = 2 if dialect.names is None else 1
 
     @classmethod
@@ -46,9 +47,12 @@ class Csv:
     def schema(self, path: str) -> dict[str, str | None]:
         """Columns, and what the first block shows of those that are not numbers."""
         with reading(path, self.name):
-            reader = self._reader(path, None, None, _BLOCK)
-            names = reader.schema.names
-            first = next(iter(reader), None)
+            try:
+                reader = self._reader(path, None, None)
+                names, first = reader.schema.names, next(iter(reader), None)
+            except pa.ArrowInvalid as error:
+                self._fits(path, error)
+                raise
         twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
         if twice:
             raise InvalidInput(f"{path}: two columns have the same name {twice[0]!r}", remedy="rename one")
@@ -80,9 +84,8 @@ class Csv:
         kind = pa.float64() if self.on_bad is None else pa.string()
         bad: list[Any] = []
         row = self.first_row
-        block = min(max(rows * len(columns) * 20, _BLOCK), _LARGEST_BLOCK)
         try:
-            for whole in self._reader(path, columns, kind, block, bad):
+            for whole in self._reader(path, columns, kind, bad):
                 whole = whole if self.on_bad is None else self._only_numbers(whole)
                 for start in range(0, whole.num_rows, rows):
                     yield whole.slice(start, rows), path, row + start
@@ -95,17 +98,13 @@ class Csv:
                     argument="bad_rows",
                     remedy="repair it or use bad_rows='skip'",
                 ) from None
-            if "straddling" in str(error):
-                raise self._too_long(path, self._block(block)) from None
+            self._fits(path, error)
             self._explain(path, columns)
             with reading(path, self.name):
                 raise error
 
-    def _block(self, wanted: int) -> int:
-        return min(max(wanted, _LINES_IN_BLOCK * self.dialect.line), (1 << 31) - 1)
-
     def _reader(
-        self, path: str, columns: list[str] | None, kind: pa.DataType | None, block: int, bad: list[Any] | None = None
+        self, path: str, columns: list[str] | None, kind: pa.DataType | None, bad: list[Any] | None = None
     ) -> Any:
         def ragged(row: Any) -> str:
             if self.on_bad is not None:
@@ -118,7 +117,7 @@ class Csv:
         return csv.open_csv(
             open_text(path, squeeze=self.dialect.delimiter == " "),
             read_options=csv.ReadOptions(
-                use_threads=False, block_size=self._block(block), column_names=self.dialect.names
+                use_threads=False, block_size=self.block, column_names=self.dialect.names
             ),
             parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, invalid_row_handler=ragged),
             convert_options=csv.ConvertOptions(
@@ -131,7 +130,7 @@ class Csv:
     def _explain(self, path: str, columns: list[str]) -> None:
         """An error with column and row of the first value that is no number, if there is one."""
         row = self.first_row
-        for block in self._reader(path, columns, pa.string(), _BLOCK):
+        for block in self._reader(path, columns, pa.string()):
             worst: tuple[int, str, str] | None = None
             for name in columns:
                 values = block.column(name)
@@ -146,19 +145,21 @@ class Csv:
                 )
             row += block.num_rows
 
-    def _too_long(self, path: str, most: int) -> InvalidInput:
-        """The error that names the line that does not fit in a block."""
+    def _fits(self, path: str, error: pa.ArrowInvalid) -> None:
+        """If a line does not fit in a block, an error that names it."""
+        if "straddling" not in str(error):
+            return
         line, length, longest = 1, 0, (0, 0)
         with open_text(path) as stream:
-            while data := stream.read(_BLOCK):
+            while data := stream.read(1 << 20):
                 for k, part in enumerate(data.split(b"\n")):
                     if k:
                         line, length = line + 1, 0
                     length += len(part)
                     longest = max(longest, (length, line))
-        return InvalidInput(
-            f"{path}, line {longest[1]}, has {longest[0]} bytes, and the lines before it {self.dialect.line} at most",
-            remedy=f"lines of up to {most >> 1} bytes are read: shorten it, or leave out its long text",
+        raise InvalidInput(
+            f"{path}, line {longest[1]}, has {longest[0]} bytes, more than fits in a block of {self.block}",
+            remedy="shorten it, or leave out its long text",
         )
 
     def _only_numbers(self, block: Any) -> Any:

@@ -22,6 +22,7 @@ _SAMPLE = 1 << 16  # bytes that show the dialect, and more if the first line is 
 _LONGEST = 1 << 26  # bytes of a first line: some four million columns
 _LINES = 50  # lines looked at
 _DELIMITERS = "\t;|,"  # the comma last: it may also be a decimal mark
+_COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"  # a number with a decimal comma
 _MISSING = ("", "na", "n/a", "nan", "null")
 
 
@@ -46,7 +47,7 @@ def sniff(path: str, delimiter: str | None = None, decimal: str | None = None) -
     if decimal not in (None, ".", ","):
         raise InvalidInput(f"decimal is '.' or ',', got {decimal!r}", argument="decimal")
     lines = _first_lines(path)
-    found = _delimiter(lines, decimal, path) if delimiter is None else delimiter
+    found = _delimiter(lines, decimal) if delimiter is None else delimiter
     cells = [_cells(line, found, path) for line in lines]
     mark = _decimal(cells[1:], found) if decimal is None else decimal
     header = not all(_is_number(cell, mark) for cell in cells[0])
@@ -120,10 +121,13 @@ def _first_lines(path: str) -> list[str]:
     return [line for line in lines if line.strip()][:_LINES]
 
 
-def _delimiter(lines: Sequence[str], decimal: str | None, path: str) -> str:
+def _delimiter(lines: Sequence[str], decimal: str | None) -> str:
     """The mark that every line has as often as the others; the most frequent of the first line where none is."""
     bare = [re.sub(r'"[^"]*"', "", line) for line in lines]
     order = _DELIMITERS[:-1] if decimal == "," and any(c in bare[0] for c in _DELIMITERS[:-1]) else _DELIMITERS
+    # 1,5 2,5: commas in numbers and spaces between them
+    if len(bare[-1].split()) > 1 and all(re.fullmatch(_COMMA, cell) for cell in bare[-1].split()):
+        return " " if "\t" not in bare[-1] else "\t"
     for mark in order:
         if bare[0].count(mark) and len({line.count(mark) for line in bare}) == 1:
             return mark
@@ -145,8 +149,8 @@ def _cells(line: str, delimiter: str, path: str) -> list[str]:
 def _decimal(rows: Sequence[Sequence[str]], delimiter: str) -> str:
     """A comma if numbers are written with one, and none with a point."""
     cells = [cell for row in rows for cell in row] if delimiter != "," else []
-    comma = any(re.fullmatch(r"[+-]?\d*,\d+([eE][+-]?\d+)?", cell) for cell in cells)
-    point = any(re.fullmatch(r"[+-]?\d*\.\d+([eE][+-]?\d+)?", cell) for cell in cells)
+    comma = any(re.fullmatch(_COMMA, cell) for cell in cells)
+    point = any(re.fullmatch(_COMMA.replace(",", "[.]"), cell) for cell in cells)
     return "," if comma and not point else "."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from relumine.data.sources.local import LocalSource
 from relumine.data.sources.spill import Spill
 from relumine.results import InvalidInput
 
-__all__ = ["TableSource", "choose_columns", "find_files", "open_tables", "reader_of"]
+__all__ = ["Look", "TableSource", "choose_columns", "endings", "find_files", "look", "open_tables", "reader_of"]
 
 # A reader declares its ``endings`` (and those that only a file ``named`` outright may have), whether it is ``slow`` to
 # read again, and gives schema(path), row_groups(path) and batches(path, columns, rows, groups).
@@ -114,6 +115,39 @@ def open_tables(
     return TableSource(files, reader, columns, n=n, label=label, **options)
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a first look at files shows: ``names`` of the columns, and sentences on what was worked out (``said``).
+
+    ``text``: columns that are not numeric, and where that shows; ``mixed``: those of them that hold numbers too;
+    ``named``: the names are the file's own.
+    """
+
+    names: tuple[str, ...]
+    text: dict[str, str]
+    mixed: frozenset[str]
+    said: tuple[str, ...]
+    named: bool
+
+
+def look(paths: Any, delimiter: str | None = None, decimal: str | None = None) -> Look:
+    """The columns of files, before any is chosen."""
+    files = find_files(paths)
+    reader = reader_of(files, False, delimiter, decimal)
+    schema = reader.schema(files[0])
+    text = {name: kind for name, kind in schema.items() if kind is not None}
+    # the reader that skips lines takes a column for numeric as soon as it holds a number
+    lenient = reader_of(files, True, delimiter, decimal).schema(files[0]) if text else {}
+    mixed = frozenset(name for name in text if lenient[name] is None)
+    said = reader.dialect.said if isinstance(reader, Csv) else ()
+    return Look(tuple(schema), text, mixed, said, not isinstance(reader, Csv) or reader.dialect.names is None)
+
+
+def endings() -> tuple[str, ...]:
+    """Those of the files that are looked for in a folder."""
+    return tuple(ending for reader in _READERS for ending in reader.endings)
+
+
 def find_files(paths: Any) -> list[str]:
     """The files of a path, a glob, a directory or a list of these, each group in sorted order."""
     found: list[str] = []
@@ -129,8 +163,7 @@ def find_files(paths: Any) -> list[str]:
         else:
             here = sorted(f for f in glob.glob(name, recursive=True) if Path(f).is_file())
         if not here:
-            kinds = ", ".join(e for r in _READERS for e in r.endings)
-            raise InvalidInput(f"no data files at {name} (looked for {kinds})")
+            raise InvalidInput(f"no data files at {name} (looked for {', '.join(endings())})", argument="X")
         found.extend(here)
     return found
 
