@@ -139,9 +139,7 @@ def planted_csv(path: Path, noise: float) -> tuple[rl.Network, str]:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_a_csv_is_parsed_at_most_twice_in_a_whole_recovery(
-    noise: float, tmp_path: Path, opened: list[object]
-) -> None:
+def test_a_csv_is_parsed_at_most_twice_in_a_whole_recovery(noise: float, tmp_path: Path, opened: list[object]) -> None:
     truth, path = planted_csv(tmp_path / "t.csv", noise)
     found = rl.recover(path, target="y", width=2, rng=0, memory=1e6)
     assert found.ok
@@ -214,11 +212,11 @@ def test_a_header_of_a_hundred_kilobytes(tmp_path: Path) -> None:
 
 
 def test_lines_of_megabytes_are_read_or_named(tmp_path: Path) -> None:
-    wide = ",".join(["0.12345678901234567"] * 150_000)  # 3 MB
+    wide = ",".join(["0" * 140 + "0.12345678901234567"] * 20_000)  # 3 MB
     path = put(tmp_path / "wide.csv", wide + "\n" + wide + "\n")
     dialect = sniff(path)
-    assert dialect.names is not None and len(dialect.names) == 150_000
-    source = open_source(path, target="x149999", features=["x0", "x149998"])
+    assert dialect.names is not None and len(dialect.names) == 20_000
+    source = open_source(path, target="x19999", features=["x0", "x19998"])
     np.testing.assert_array_equal(materialise(source).X, np.full((2, 2), 0.12345678901234567))
     lines = ["a,note,y", *(f"{i},short,{i}" for i in range(100)), f"1,{'z' * (3 << 20)},2", "3,short,4"]
     path = put(tmp_path / "one.csv", "\n".join(lines))
@@ -237,7 +235,9 @@ def npy_header(shape: str) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(words).to_bytes(2, "little") + words
 
 
-@pytest.mark.parametrize("shape", ["(10, 1099511627776)", "(4611686018427387904, 2)", "(2, -3)", "(1152921504606846976, 16)"])
+@pytest.mark.parametrize(
+    "shape", ["(10, 1099511627776)", "(4611686018427387904, 2)", "(2, -3)", "(1152921504606846976, 16)"]
+)
 def test_headers_are_held_against_the_file(shape: str, tmp_path: Path) -> None:
     import zipfile
 

@@ -14,9 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import relumine as rl
 from relumine.data.moments import MomentSums
-from relumine.estimators import TwoLayerRegressor
 from relumine.data.sources import Samples
 from relumine.data.whiten import spanning
+from relumine.estimators import TwoLayerRegressor
 from relumine.estimators.regularised import average
 from relumine.results import InvalidInput
 

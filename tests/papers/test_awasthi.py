@@ -287,7 +287,7 @@ def with_value(array: np.ndarray, value: float) -> np.ndarray:
 
 X, Y = good()
 BAD = {
-    "NaN in X": ({"X": with_value(X, np.nan)}, "X has 1 NaN"),
+    "NaN in X": ({"X": with_value(X, np.nan)}, "X column 3 is nan in row 1"),
     "inf in y": ({"y": with_value(Y, np.inf)}, "y is inf in row 7"),
     "shape of X": ({"X": X[:, 0]}, r"X\.reshape\(-1, 1\)"),
     "lengths": ({"y": Y[:-1]}, "2000 rows but y has 1999"),

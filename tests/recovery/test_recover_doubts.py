@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import relumine as rl
 from relumine import InvalidInput, Status
-from relumine.recovery.door import _starts
 from relumine.data.holdout import same_rows
+from relumine.recovery.door import _starts
 
 
 def rng(seed: int) -> np.random.Generator:

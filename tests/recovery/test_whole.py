@@ -106,10 +106,7 @@ def test_chunks_do_not_matter(kind: str, planted, noisy) -> None:
 
 def test_every_row_its_own_chunk(planted) -> None:
     _, X, y = planted
-    nets = [
-        rl.recover(cut(X[:3000], y[:3000], chunk), width=4, rng=0, memory=1e6).network
-        for chunk in (1, 3000)
-    ]
+    nets = [rl.recover(cut(X[:3000], y[:3000], chunk), width=4, rng=0, memory=1e6).network for chunk in (1, 3000)]
     assert rl.metrics.parameter_error(nets[0], nets[1]) < 1e-10
 
 

@@ -134,7 +134,9 @@ def _inside(folder: str) -> str:
     names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file() and not entry.name.startswith("."))
     found = {ending for name in names for ending in endings() if name.lower().endswith(ending)}
     if len(found) != 1:
-        kinds = f"of several kinds ({', '.join(sorted(found))})" if found else f"({', '.join(endings())}) in this folder"
+        kinds = (
+            f"of several kinds ({', '.join(sorted(found))})" if found else f"({', '.join(endings())}) in this folder"
+        )
         raise InvalidInput(
             f"{folder}: {'data files ' if found else 'no data files '}{kinds}; name them, as in 'folder/*.csv'"
         )

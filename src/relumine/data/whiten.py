@@ -203,4 +203,3 @@ def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = 
 
 def _called(j: int, names: tuple[str, ...] | None) -> str:
     return str(j) if names is None else repr(names[j])
-

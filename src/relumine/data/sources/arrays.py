@@ -75,7 +75,9 @@ class ColumnsSource(LocalSource):
         for s in slices(len(self.values), rows):
             part = np.asarray(self.values[s], dtype=np.float64)
             weight = None if self.weight is None else part[:, self.weight].copy()
-            yield Piece(np.ascontiguousarray(part[:, self.inputs]), part[:, self.outputs], weight, str(self.path), s.start)
+            yield Piece(
+                np.ascontiguousarray(part[:, self.inputs]), part[:, self.outputs], weight, str(self.path), s.start
+            )
 
 
 class NpzSource(LocalSource):
@@ -141,9 +143,7 @@ def open_npz(path: Path, target: Any, weight: Any, **options: Any) -> LocalSourc
     if target is not None and list(target):
         raise InvalidInput(f"{path}: the target of an npz file is its member y", argument="target")
     if weight is not None and not isinstance(weight, str):
-        raise InvalidInput(
-            f"sample_weight for {path} is the name of a member of the file", argument="sample_weight"
-        )
+        raise InvalidInput(f"sample_weight for {path} is the name of a member of the file", argument="sample_weight")
     return NpzSource(path, weight, targets=target is None, **options)
 
 

@@ -136,7 +136,7 @@ def gather(chunks: Iterator[Chunk], most: int | None, label: str) -> Chunk:
 
 
 def slices(n: int, rows: int) -> list[slice]:
-    """n rows in blocks of at most ``rows``.
+    """N rows in blocks of at most ``rows``.
 
     Examples
     --------

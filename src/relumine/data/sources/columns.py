@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +37,7 @@ def pick(where: str, schema: dict[str, str | None], target: Any, features: Any, 
     if target is None:
         raise InvalidInput(f"name the target= column of {where}; it has: {_listed(schema)}", argument="target")
     if weight is not None and not isinstance(weight, str):
-        raise InvalidInput(
-            "sample_weight for files and dataframes is the name of a column", argument="sample_weight"
-        )
+        raise InvalidInput("sample_weight for files and dataframes is the name of a column", argument="sample_weight")
     targets = (target,) if isinstance(target, str) else tuple(target)
     inputs = tuple(c for c in schema if c not in targets and c != weight) if features is None else tuple(features)
     columns = Columns(inputs, targets, weight, isinstance(target, str))
@@ -51,9 +50,9 @@ def pick(where: str, schema: dict[str, str | None], target: Any, features: Any, 
         )
     if not inputs:
         raise InvalidInput(f"at least one feature column is needed; {where} has: {_listed(schema)}")
-    twice = {c for c in columns.all if columns.all.count(c) > 1}
+    twice = [c for c, times in Counter(columns.all).items() if times > 1]
     if twice:
-        raise InvalidInput(f"column {sorted(twice)[0]!r} is named twice among features, target and sample_weight")
+        raise InvalidInput(f"column {twice[0]!r} is named twice among features, target and sample_weight")
     for c in columns.all:
         if schema[c] is not None:
             raise InvalidInput(

@@ -116,9 +116,7 @@ class Csv:
 
         return csv.open_csv(
             open_text(path, squeeze=self.dialect.delimiter == " "),
-            read_options=csv.ReadOptions(
-                use_threads=False, block_size=self.block, column_names=self.dialect.names
-            ),
+            read_options=csv.ReadOptions(use_threads=False, block_size=self.block, column_names=self.dialect.names),
             parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, invalid_row_handler=ragged),
             convert_options=csv.ConvertOptions(
                 include_columns=columns,

@@ -168,9 +168,7 @@ def find_files(paths: Any) -> list[str]:
     return found
 
 
-def reader_of(
-    files: list[str], skip: bool = False, delimiter: str | None = None, decimal: str | None = None
-) -> Reader:
+def reader_of(files: list[str], skip: bool = False, delimiter: str | None = None, decimal: str | None = None) -> Reader:
     """The reader of the files' kind, which the endings tell and must be the same for all."""
     kinds = {_known(f) for f in files}
     if None in kinds:
