@@ -215,7 +215,8 @@ def test_lines_of_megabytes_are_read_or_named(tmp_path: Path) -> None:
     wide = ",".join(["0" * 140 + "0.12345678901234567"] * 20_000)  # 3 MB
     path = put(tmp_path / "wide.csv", wide + "\n" + wide + "\n")
     dialect = sniff(path)
-    assert dialect.names is not None and len(dialect.names) == 20_000
+    assert dialect.names is not None
+    assert len(dialect.names) == 20_000
     source = open_source(path, target="x19999", features=["x0", "x19998"])
     np.testing.assert_array_equal(materialise(source).X, np.full((2, 2), 0.12345678901234567))
     lines = ["a,note,y", *(f"{i},short,{i}" for i in range(100)), f"1,{'z' * (3 << 20)},2", "3,short,4"]

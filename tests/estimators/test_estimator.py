@@ -136,7 +136,7 @@ def test_spanning_and_average_keep_functions() -> None:
     X[:, 3] = X[:, 0] - 2.0 * X[:, 1]  # one direction less than columns
     white, values, _ = spanning(Samples(X))
     Z, net = white.apply(X), rl.planted.network(4, 3, rng=1)
-    assert Z.shape == (60, 3) and len(values) == 3
+    assert (Z.shape, len(values)) == ((60, 3), 3)
     np.testing.assert_allclose(np.cov(Z.T, bias=True), np.eye(3), atol=1e-9)
     np.testing.assert_allclose(white.redo(net)(Z), net(X), atol=1e-9)
     np.testing.assert_allclose(white.undo(white.redo(net))(X), net(X), atol=1e-9)

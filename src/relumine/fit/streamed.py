@@ -1,7 +1,7 @@
 """From samples to rows of a fit: white, with a constant column, the affine part taken out of the targets.
 
-One way for all sources. What is in memory is prepared once and stays there (:class:`relumine.fit.rows.MemoryRows`), on a
-cluster each worker prepares its rows once and keeps them, and what lies in files is prepared on its way through a pass,
+One way for all sources. What is in memory is prepared once and stays there (:class:`~relumine.fit.rows.MemoryRows`).
+On a cluster each worker prepares its rows once and keeps them. What lies in files is prepared on its way through a pass,
 so nothing of the size of the data is ever made. What a pass sends out is its function and a few small arrays, and what
 comes back is their sum.
 """

@@ -111,7 +111,9 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     magnitude = _largest(Y, weight)
     magnitude[magnitude == 0.0] = 1.0
     rows, plain, tau, white = prepare_source(rest, magnitude)
-    assert isinstance(rows, MemoryRows) and isinstance(plain, MemoryRows)  # what is in memory stays there
+    # what is in memory stays there
+    assert isinstance(rows, MemoryRows)
+    assert isinstance(plain, MemoryRows)
     left = np.sqrt(rows.squares() / rows.total)
     bent = left > _FLAT
     left[~bent] = 1.0

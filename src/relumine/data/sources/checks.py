@@ -73,7 +73,7 @@ def check_shapes(X: tuple[int, ...], y: tuple[int, ...], weight: tuple[int, ...]
 
 
 def check_rows(piece: Piece, first: int, kinds: Kinds, dtype: np.dtype[Any], skip: bool) -> tuple[Chunk, int]:
-    """The piece as a chunk, and how many of its rows were left out because they are not finite (without ``skip``: none).
+    """The piece as a chunk, and how many of its rows were left out as not finite (without ``skip``: none).
 
     Rows of weight zero are left out, too: they are not used.
     """

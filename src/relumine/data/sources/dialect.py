@@ -69,13 +69,13 @@ def open_text(path: str, squeeze: bool = False) -> Any:
 
 
 class Squeeze:
-    """Runs of spaces and tabs become one space, and none at either end of a line; fed block by block.
+    r"""Runs of spaces and tabs become one space, and none at either end of a line; fed block by block.
 
     Examples
     --------
     >>> squeeze = Squeeze()
-    >>> squeeze(b"  1   2 ") + squeeze(b"  3 ") + squeeze(b"\\n 4")
-    b'1 2 3\\n4'
+    >>> squeeze(b"  1   2 ") + squeeze(b"  3 ") + squeeze(b"\n 4")
+    b'1 2 3\n4'
     """
 
     def __init__(self) -> None:

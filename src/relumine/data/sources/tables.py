@@ -34,7 +34,7 @@ _READERS: tuple[type[Reader], ...] = (Parquet, Arrow, Csv)
 class TableSource(LocalSource):
     """Files with the same columns, read in the order given; ``groups`` restricts a parquet file to some row groups.
 
-    What is slow to parse is parsed once: the first whole pass keeps its numbers on disk (without ``spill``: it does not).
+    What is slow to parse is parsed once: the first whole pass keeps its numbers on disk, unless ``spill`` is False.
     """
 
     def __init__(
