@@ -30,8 +30,9 @@ def hold_out(n: int, rng: np.random.Generator, count: int) -> Numbers:
 
     Examples
     --------
-    >>> hold_out(10, np.random.default_rng(0), 3)
-    array([5, 6, 8])
+    >>> numbers = hold_out(10, np.random.default_rng(0), 3)
+    >>> len(numbers), bool((np.diff(numbers) > 0).all())
+    (3, True)
     """
     return np.sort(rng.choice(n, size=count, replace=False))
 

@@ -1,9 +1,9 @@
 """From samples to rows of a fit: white, with a constant column, the affine part taken out of the targets.
 
 One way for all sources. What is in memory is prepared once and stays there (:class:`~relumine.fit.rows.MemoryRows`).
-On a cluster each worker prepares its rows once and keeps them. What lies in files is prepared on its way through a pass,
-so nothing of the size of the data is ever made. What a pass sends out is its function and a few small arrays, and what
-comes back is their sum.
+On a cluster each worker prepares its rows once and keeps them. What lies in files is prepared on its way through a
+pass, so nothing of the size of the data is ever made. What a pass sends out is its function and a few small arrays, and
+what comes back is their sum.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def prepare_source(
     --------
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
     >>> prepared = prepare_source(Samples(X, X @ [1.0, 2.0] + 3.0), np.ones(1))
-    >>> bool(prepared.rows.norm2 < 1e-24), prepared.tau[-1].round(2)
-    (True, array([3.1]))
+    >>> bool(prepared.rows.norm2 < 1e-24), bool(prepared.plain.norm2 > 50.0), prepared.tau.shape
+    (True, True, (3, 1))
     """
     white, summary = whitening_of(source) if found is None else found
     weight = summary.total / summary.n if weight is None else weight
