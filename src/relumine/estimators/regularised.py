@@ -18,6 +18,7 @@ from relumine.data.holdout import same_rows, split
 from relumine.data.sources import Samples
 from relumine.data.whiten import Whitening, spanning
 from relumine.fit.levenberg import Schedule, minimise
+from relumine.fit.parallel import ALONE, Crew
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape, shape_of
 from relumine.fit.starts import random_directions
@@ -94,6 +95,7 @@ def fit_units(
     ridges: Sequence[float],
     rng: np.random.Generator,
     init: Network | None = None,
+    crew: Crew = ALONE,
 ) -> Iterator[Network]:
     """Networks along the path of ridges, strongest first, from random directions or those of ``init``."""
     problem, shape = _Problem.of(samples), shape_of(sigma)
@@ -105,9 +107,10 @@ def fit_units(
     if init is not None:
         inside = problem.white.redo(init)
         U = np.column_stack([inside.W, inside.b])
+    rows = problem.rows.shared(crew)
     for ridge in ridges:
         schedule = Schedule(steps=_STEPS, damping=1e-2, ridge=ridge, plateau=6, gain=1e-3, tol=1e-12)
-        at = minimise(problem.rows, shape, U, schedule).at
+        at = minimise(rows, shape, U, schedule).at
         U = at.U
         yield problem.network(shape, U, at.A, problem.tau + at.tau)
 

@@ -8,7 +8,7 @@ size does not depend on the number of rows. Rows in memory and rows that stay el
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol, Self, TypeVar
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from relumine.data.sources.chunks import slices
-from relumine.fit.parallel import scratch, total
+from relumine.fit.parallel import ALONE, Crew, scratch
 
 Array = NDArray[np.float64]
 Sums = tuple[Array, ...]
@@ -127,6 +127,9 @@ class Rows(Protocol):
         Sums for this width and precision find it.
         """
 
+    def shared(self, crew: Crew) -> Self:
+        """These rows, their sums shared by a crew."""
+
     def squares(self) -> Array:
         """Σ ω y², output by output, (q,)."""
 
@@ -150,6 +153,7 @@ class MemoryRows:
     free: slice = field(default_factory=lambda: AFFINE)  # a slice is not hashable, so no plain default
     kept: tuple[Kept, ...] = ()
     step: int = 0
+    crew: Crew = field(default=ALONE, repr=False, compare=False)  # who shares the sums
 
     @property
     def n(self) -> int:
@@ -195,7 +199,7 @@ class MemoryRows:
         step, slices = self._slices(width, precision)
         # remembered values belong to blocks of one size; a pass in other blocks computes its own
         kept = self.kept if self.kept and step == self.step else [Kept()] * len(slices)
-        return total(sliced, list(zip(slices, kept)))
+        return self.crew.total(sliced, list(zip(slices, kept)))
 
     def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> MemoryRows:
         """One GEMM in three is saved by an array that takes no more memory than X̃.
@@ -213,20 +217,24 @@ class MemoryRows:
             kept[k] = keep(Block(self.X[s], self.Y[s]))
             return (np.zeros(0),)
 
-        total(fill, list(enumerate(slices)))
-        return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step)
+        self.crew.total(fill, list(enumerate(slices)))
+        return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step, self.crew)
+
+    def shared(self, crew: Crew) -> MemoryRows:
+        """The same rows, summed by a crew."""
+        return replace(self, crew=crew)
 
     def less(self, tau: Array, free: slice) -> MemoryRows:
         """Y − X̃ tau for Y."""
-        return MemoryRows(self.X, self.Y - self.X[:, free] @ tau[free], self.weight, free)
+        return MemoryRows(self.X, self.Y - self.X[:, free] @ tau[free], self.weight, free, crew=self.crew)
 
     def over(self, scale: Array) -> MemoryRows:
         """Y over ``scale`` (q,)."""
-        return MemoryRows(self.X, self.Y / scale, self.weight, self.free)
+        return MemoryRows(self.X, self.Y / scale, self.weight, self.free, crew=self.crew)
 
     def centred(self, mean: Array) -> MemoryRows:
         """The same rows for a model with a constant: Y without its mean (q,)."""
-        return MemoryRows(self.X, self.Y - mean, self.weight, CONSTANT)
+        return MemoryRows(self.X, self.Y - mean, self.weight, CONSTANT, crew=self.crew)
 
 
 R = TypeVar("R", bound=Rows)

@@ -9,7 +9,7 @@ what comes back is their sum.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from relumine.data.sources import Chunk, Samples, Source
 from relumine.data.whiten import Summary, Whitening, whitening_of
+from relumine.fit.parallel import ALONE, Crew
 from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Block, Kept, MemoryRows, Sums, affine_moment, without_affine
 
 Array = NDArray[np.float64]
@@ -57,6 +58,7 @@ class StreamedRows:
     scale: Array
     free: slice
     known: tuple[Array, ...] = ()
+    crew: Crew = field(default=ALONE, repr=False, compare=False)  # who shares the sums over each chunk
 
     @property
     def columns(self) -> int:
@@ -81,13 +83,16 @@ class StreamedRows:
 
     def sum(self, part: Callable[[Block], Sums], width: int, precision: DTypeLike = np.float64) -> Sums:
         """Σ part(block) over the blocks of every chunk."""
-        tau = self.tau if self.tau.any() else None
-        task = partial(_sum_chunk, tau=tau, scale=self.scale, part=part, width=width, precision=precision)
-        return self.source.reduce(task)
+        seen = _Seen(self.tau if self.tau.any() else None, self.scale, self.crew)
+        return self.source.reduce(partial(_sum_chunk, seen=seen, part=part, width=width, precision=precision))
 
     def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> StreamedRows:
         """Nothing of the size of the data is kept."""
         return self
+
+    def shared(self, crew: Crew) -> StreamedRows:
+        """The same rows, each chunk summed by a crew."""
+        return replace(self, crew=crew)
 
     def less(self, tau: Array, free: slice) -> StreamedRows:
         """Y − X̃ tau for Y."""
@@ -106,12 +111,21 @@ class StreamedRows:
         return replace(self.less(tau, CONSTANT), known=(self.squares() - self.total * mean**2,))
 
 
-def _sum_chunk(
-    chunk: Chunk, tau: Array | None, scale: Array, part: Callable[[Block], Sums], width: int, precision: DTypeLike
-) -> Sums:
-    X = np.asarray(chunk.X, dtype=np.float64)
-    Y = (chunk.Y if tau is None else chunk.Y - X @ tau) / scale
-    return MemoryRows(X, Y, chunk.weight).sum(part, width, precision)
+class _Seen(NamedTuple):
+    """How a pass sees prepared rows: with (Y − X̃ tau) / scale for Y, and shared by a crew."""
+
+    tau: Array | None
+    scale: Array
+    crew: Crew
+
+    def __call__(self, chunk: Chunk) -> MemoryRows:
+        X = np.asarray(chunk.X, dtype=np.float64)
+        Y = (chunk.Y if self.tau is None else chunk.Y - X @ self.tau) / self.scale
+        return MemoryRows(X, Y, chunk.weight, crew=self.crew)
+
+
+def _sum_chunk(chunk: Chunk, seen: _Seen, part: Callable[[Block], Sums], width: int, precision: DTypeLike) -> Sums:
+    return seen(chunk).sum(part, width, precision)
 
 
 def rows_of(source: Source, n: int, total: float) -> MemoryRows | StreamedRows:
