@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from relumine.data.moments import estimate_tensors
 from relumine.fit.rows import Block, MemoryRows, Sums
+from relumine.tensors.span import dominant_span
 from relumine.tensors.spm import span_of_powers, subspace_power
 from relumine.tensors.symmetric import packed_size
 
@@ -21,7 +22,7 @@ __all__ = [
     "third_moment_directions",
 ]
 
-_SAME = 0.9  # cosine from which two ends of the power iteration are one
+_SAME = 0.9  # cosine from which two ends of the power iteration are one: units this close are rare, copies common
 
 
 def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
@@ -31,9 +32,9 @@ def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
 
 
 def second_moment_span(rows: MemoryRows, width: int) -> Array:
-    """Orthonormal rows (width, d): top eigenvectors, by |eigenvalue|, of E[y (zzᵀ − I)], pooled over outputs.
+    """V (width, d), the dominant span of E[y (zzᵀ − I)], pooled over the outputs.
 
-    For Gaussian z it is Σ_i a_i c_2(b_i) w_i w_iᵀ, so for width < d it shows the span of the weights (Zhong 2017).
+    For Gaussian z the moment is Σ_i a_i c_2(b_i) w_i w_iᵀ, so for width < d it shows the span of the weights (Zhong 2017).
     The affine part of y is gone already, which removes most of the variance.
     """
     d = rows.X.shape[1] - 1
@@ -46,7 +47,7 @@ def second_moment_span(rows: MemoryRows, width: int) -> Array:
 
         M = rows.sum(part, d)[0] / rows.total
         pooled += M @ M  # squares add up whatever the signs of the outputs' weights
-    return np.ascontiguousarray(np.linalg.eigh(pooled)[1][:, ::-1][:, :width].T)
+    return dominant_span(pooled, width)[0]
 
 
 def span_directions(rng: np.random.Generator, k: int, span: Array) -> Array:

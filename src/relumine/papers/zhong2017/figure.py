@@ -27,6 +27,7 @@ from rich.console import Console
 from scipy.optimize import linear_sum_assignment
 
 from relumine import Network, metrics, planted, recover
+from relumine.data.views import rows_of
 from relumine.papers.cells import Cells, fill, show
 from relumine.papers.zhong2017.algorithms import initialise, learn
 from relumine.papers.zhong2017.gradient import descend
@@ -98,9 +99,10 @@ def cell_1c(d: int, n: int, seed: int, iterations: int) -> Cells:
         "small random W and v": (W / np.sqrt(d), v, True),
     }
     curves = {}
+    rows = rows_of(X, y)
     for name, (W0, v0, both) in runs.items():
         losses = []
-        for it in islice(descend(X, y, W0, v0, truth.activation, STEP, both=both), iterations + 1):
+        for it in islice(descend(rows, W0, v0, truth.activation, STEP, both=both), iterations + 1):
             losses.append(it.loss)
             if it.loss > 1e9:  # diverged
                 break
