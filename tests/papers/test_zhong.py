@@ -56,14 +56,16 @@ def test_operator_is_the_contracted_hermite_tensor(order):
     assert np.allclose(operator @ alpha, P @ alpha, atol=1e-12)
 
 
+def without_affine(rows):
+    return seen(rows, Less(Affine(*span.affine_fit(rows))))
+
+
 @pytest.mark.parametrize(("name", "d"), [("squared_relu", 20), ("squared_relu", 260), ("tanh", 12)])
 def test_span_contains_the_weights(name, d):
     truth = planted.network(d, 3, rng=1, family="conditioned", activation=name)
     X, y = planted.sample(truth, 30_000 if d < 100 else 15_000, rng=2)
     rows = rows_of(X, y)
-    V, values = span.weight_span(
-        seen(rows, Less(Affine(*span.affine_fit(rows)))), 3, span.moment_orders(truth.activation).second, rng=0
-    )
+    V, values = span.weight_span(without_affine(rows), 3, span.moment_orders(truth.activation).second, rng=0)
     inside = np.linalg.norm(truth.W @ V.T, axis=1) / np.linalg.norm(truth.W, axis=1)
     assert np.allclose(V @ V.T, np.eye(3), atol=1e-6)
     assert inside.min() > (0.95 if d == 20 else 0.7)  # a random subspace would show √(3/d)
@@ -85,7 +87,7 @@ def test_a_unit_lost_by_the_first_span_is_found_in_turn(d, n, seed):
     rng = np.random.default_rng([seed, d, n])
     truth = planted.network(d, 5, rng, family="conditioned", activation="squared_relu")
     rows = rows_of(*planted.sample(truth, n, rng=rng))
-    first, _ = span.weight_span(seen(rows, Less(Affine(*span.affine_fit(rows)))), 5)
+    first, _ = span.weight_span(without_affine(rows), 5)
     V, values = zhong_moments.find_span(
         rows, 5, span.moment_orders(truth.activation), np.ones(d) / np.sqrt(d), np.random.default_rng(0)
     )
@@ -115,7 +117,7 @@ def test_degree_of_the_polynomial_in_the_span():
 def test_affine_fit_is_least_squares(dense, monkeypatch):
     monkeypatch.setattr(span, "_DENSE", 200 if dense else 0)
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 5)) + [0.0, 0.1, 0.0, 0.0, 2.0], rng.normal(size=200)
+    X, y = rng.normal(size=(200, 5)) + np.array([0.0, 0.1, 0.0, 0.0, 2.0]), rng.normal(size=200)
     slope, constant = span.affine_fit(rows_of(X, y))
     expected = np.linalg.lstsq(np.column_stack([X, np.ones(200)]), y, rcond=None)[0]
     assert np.append(slope, constant) == pytest.approx(expected, abs=1e-8)

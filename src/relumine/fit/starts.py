@@ -34,8 +34,8 @@ def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
 def second_moment_span(rows: MemoryRows, width: int) -> Array:
     """V (width, d), the dominant span of E[y (zzᵀ − I)], pooled over the outputs.
 
-    For Gaussian z the moment is Σ_i a_i c_2(b_i) w_i w_iᵀ, so for width < d it shows the span of the weights (Zhong 2017).
-    The affine part of y is gone already, which removes most of the variance.
+    For Gaussian z the moment is Σ_i a_i c_2(b_i) w_i w_iᵀ, so for width < d it shows the span of the weights (Zhong
+    2017). The affine part of y is gone already, which removes most of the variance.
     """
     d = rows.X.shape[1] - 1
     pooled = np.zeros((d, d))

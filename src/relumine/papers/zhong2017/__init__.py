@@ -5,6 +5,7 @@ f(x) = Σ_i v_i σ(w_i·x), v_i = ±1, σ homogeneous, k ≤ d. :func:`initialis
 
 Examples
 --------
+>>> import numpy as np
 >>> import relumine as rl
 >>> truth = rl.planted.network(d=8, m=3, rng=0, family="conditioned", activation="squared_relu")
 >>> X, y = rl.planted.sample(truth, 3000, rng=1)
@@ -13,8 +14,6 @@ Examples
 >>> rl.metrics.parameter_error(truth, rl.Network(end.W, np.zeros(3), end.v, truth.activation)) < 1e-8
 True
 """
-
-import numpy as np
 
 from relumine.papers.zhong2017.algorithms import Start, initialise, learn, partition
 from relumine.papers.zhong2017.curvature import conditioning, empirical_hessian, extremes, population_hessian

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ class Slope(NamedTuple):
     """The loss f̂_S at (W, v) and its gradient there: ``in_W`` (k, d), ``in_v`` (k,)."""
 
     loss: float
-    in_W: Array
+    in_W: Array  # noqa: N815
     in_v: Array
 
     @property
@@ -118,7 +119,7 @@ def descend(
         raise InvalidInput(f"{n} rows cannot be partitioned into {batches} parts")
     eta = theorem_step(W, v, sigma) if isinstance(step, str) else float(step)
     edges = np.linspace(0, n, batches + 1).astype(int).tolist()
-    parts = [seen(rows, Between(*edge)) for edge in zip(edges, edges[1:])] if batches > 1 else [rows]
+    parts = [seen(rows, Between(*edge)) for edge in pairwise(edges)] if batches > 1 else [rows]
     t, at = 0, None
     while True:
         part = parts[t % batches]

@@ -1,7 +1,7 @@
 """Zhong, Song, Jain, Bartlett, Dhillon 2017, from samples: tensor initialisation, then gradient descent.
 
-Moments are sums over rows, wherever those are. Descent takes hundreds of passes: rows that are not in memory descend on as
-many of them as memory allows first, and then, from close by, on all of them.
+Moments are sums over rows, wherever those are. Descent takes hundreds of passes: where rows are not in memory, it runs
+on as many of them as memory allows first, and then, from close by, on all of them.
 """
 
 from __future__ import annotations
