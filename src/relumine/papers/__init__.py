@@ -1,7 +1,7 @@
 """A folder for each paper: its method, its steps, its theory, its figure.
 
-``rl.papers.awasthi2021``, ``zhong2017``, ``oymak2018`` and ``mondelli2019`` export their papers' boxes; each begins with
-an example. :data:`METHODS` declares what those that recover a network from samples can do.
+``rl.papers.awasthi2021``, ``zhong2017``, ``oymak2018`` and ``mondelli2019`` export their papers' boxes; each begins
+with an example. :data:`METHODS` declares what those that recover a network from samples can do.
 
 Examples
 --------

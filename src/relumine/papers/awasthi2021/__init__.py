@@ -1,8 +1,8 @@
 """Awasthi, Tang and Vijayaraghavan 2021: depth-2 ReLU networks with biases, from their Hermite tensors.
 
 The boxes on exact or estimated tensors: :func:`algorithm_1` (exact), :func:`recover_scalars` (2), :func:`fix_signs`
-(3), :func:`algorithm_4` (robust), :func:`algorithm_6` (robust, full rank); on samples :func:`algorithm_5` (low error) and
-:func:`recover_awasthi` (all of it, with a certificate). Theorem 3.4 is :func:`sign_patterns`, Claim 4.8
+(3), :func:`algorithm_4` (robust), :func:`algorithm_6` (robust, full rank); on samples :func:`algorithm_5` (low error)
+and :func:`recover_awasthi` (all of it, with a certificate). Theorem 3.4 is :func:`sign_patterns`, Claim 4.8
 :func:`counterexample`.
 
 Examples

@@ -1,9 +1,9 @@
 """Oymak and Asif 2018: decoding a vector w through y = Σ_k a_k φ(w_k + x_k), φ the (leaky) ReLU.
 
 :func:`decode` is the whole way, from samples to a certificate. Its pieces: :class:`Additive`, the model with the
-centred gradient of Eq. (4); :func:`descend`, the paper's projected iteration; :func:`gauss_newton`, ours; :func:`tails`,
-the T(θ) and S(θ) of Definition 2.1 with Theorem 3.1's step and rate; :func:`judge`, the verdict on rows the fit never
-saw.
+centred gradient of Eq. (4); :func:`descend`, the paper's projected iteration; :func:`gauss_newton`, ours;
+:func:`tails`, the T(θ) and S(θ) of Definition 2.1 with Theorem 3.1's step and rate; :func:`judge`, the verdict on rows
+the fit never saw.
 
 Examples
 --------
