@@ -206,7 +206,8 @@ class MomentSums:
             raise InvalidInput(
                 f"{self.n} samples cannot determine the {size} Hermite coefficients of degree ≤ {self.order} "
                 f"in {self.d} dimensions; collect more than {size} (better {3 * size}), lower the order, "
-                "reduce the dimension first (relumine.papers.awasthi2021.subspace), or use estimator='debiased'"
+                "reduce the dimension first (relumine.papers.awasthi2021.estimate_in_subspace), "
+                "or use estimator='debiased'"
             )
         try:
             factor = cho_factor(self.matrix, lower=True)
@@ -352,7 +353,8 @@ def features_needed(d: int, order: int, estimator: Estimator) -> int:
     raise InvalidInput(
         f"order {order} in {d} dimensions has {size} Hermite features for estimator={estimator!r}; their "
         f"{8 * size * size / 2**30:.0f} GB matrix is more than {_MEMORY / 2**30:.0f} GB. "
-        f"Reduce the dimension first (possible when the width is below d: relumine.papers.awasthi2021.subspace){remedy}"
+        "Reduce the dimension first (relumine.papers.awasthi2021.estimate_in_subspace, for a width below d)"
+        f"{remedy}"
     )
 
 

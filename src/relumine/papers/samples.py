@@ -73,7 +73,7 @@ def rms_error(net: Network, rows: Source) -> float:
 
 
 def mean_square(rows: Source) -> float:
-    """Mean y², one pass.
+    """mean y², one pass.
 
     Examples
     --------

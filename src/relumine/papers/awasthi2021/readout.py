@@ -102,7 +102,7 @@ def _normal_equations(chunk: Chunk, W: Array, b: Array, a: Array, tau: float) ->
 
 
 def minimise_in_ball(G: Array, c: Array, radius: float) -> Array:
-    """Argmin ½βᵀGβ − c·β over ‖β‖ ≤ R for positive semidefinite G; the shortest one where it is not unique.
+    """argmin ½βᵀGβ − c·β over ‖β‖ ≤ R for positive semidefinite G; the shortest one where it is not unique.
 
     β(μ) = (G + μI)⁻¹c with μ ≥ 0 and ‖β(μ)‖ = R if the free minimum lies outside.
 

@@ -84,7 +84,7 @@ def affine_fit(rows: Source) -> tuple[Array, float]:
 
 
 def moment_operator(rows: Source, order: int, alpha: Array) -> LinearOperator:
-    """U ↦ M_j(I, u, α, …, α) with M_j = mean of y He_j(x), j ∈ {2, 3, 4}: a pass over the rows for each product.
+    """u ↦ M_j(I, u, α, …, α) with M_j = mean of y He_j(x), j ∈ {2, 3, 4}: a pass over the rows for each product.
 
     With s = x·α, h_k = |α|^k He_k(s/|α|) and k = j − 2,
     He_j(x)(I, u, α…) = h_k (x(x·u) − u) − k h_{k−1} (α(x·u) + x(α·u)) + k(k−1) h_{k−2} α(α·u).
