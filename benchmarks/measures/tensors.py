@@ -20,7 +20,7 @@ from relumine import metrics, planted
 from relumine.data.moments import Estimator, estimate_tensors
 from relumine.data.views import rows_of
 from relumine.network import Network
-from relumine.papers.awasthi2021.method import algorithm_1
+from relumine.papers.awasthi2021 import algorithm_1
 from relumine.papers.awasthi2021.subspace import estimate_in_subspace
 
 NAME = "tensors"
