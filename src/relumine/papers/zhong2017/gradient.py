@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.data.sources import Chunk, Source, count
+from relumine.data.views import Between, seen
 from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
@@ -16,7 +20,7 @@ Step = float | Literal["theorem", "search"]
 
 __all__ = ["Iterate", "Step", "descend", "gradient", "theorem_step"]
 
-_CHUNK_NUMBERS = 1 << 17  # numbers of x in one chunk: 1 MB, so that the second product finds them in the cache
+_BLOCK_NUMBERS = 1 << 17  # numbers of x in one block: 1 MB, so that the second product finds them in the cache
 
 
 class Iterate(NamedTuple):
@@ -28,20 +32,46 @@ class Iterate(NamedTuple):
     step: float
 
 
-def gradient(X: Array, y: Array, W: Array, v: Array, sigma: Activation) -> tuple[float, Array, Array]:
-    """Loss, its gradient in W (k, d), and in v (k,), in one pass over chunks of rows."""
-    n = len(y)
-    loss, in_W, in_v = 0.0, np.zeros_like(W), np.zeros_like(v)
-    chunk = max(_CHUNK_NUMBERS // X.shape[1], 64)
-    for start in range(0, n, chunk):
-        rows = slice(start, start + chunk)
-        Z = X[rows] @ W.T
+class Slope(NamedTuple):
+    """The loss f̂_S at (W, v) and its gradient there: ``in_W`` (k, d), ``in_v`` (k,)."""
+
+    loss: float
+    in_W: Array  # noqa: N815
+    in_v: Array
+
+    @property
+    def square(self) -> float:
+        """‖∇f̂_S‖²."""
+        return float((self.in_W * self.in_W).sum() + self.in_v @ self.in_v)
+
+
+def gradient(rows: Source, W: Array, v: Array, sigma: Activation) -> Slope:
+    """∇f̂_S(W, v), with the loss, in one pass over the rows.
+
+    Examples
+    --------
+    >>> from relumine.activations import RELU
+    >>> from relumine.data.views import rows_of
+    >>> gradient(rows_of([[1.0], [-1.0]], [0.0, 0.0]), np.array([[2.0]]), np.ones(1), RELU)
+    Slope(loss=1.0, in_W=array([[1.]]), in_v=array([2.]))
+    """
+    n, squares, in_W, in_v = rows.reduce(partial(_gradient_sums, W=W, v=v, sigma=sigma))
+    return Slope(0.5 * float(squares) / float(n), in_W / n, in_v / n)
+
+
+def _gradient_sums(chunk: Chunk, W: Array, v: Array, sigma: Activation) -> tuple[Array, ...]:
+    """Number of rows, Σ r², Σ r v_i σ'(w_i·x) x, Σ r σ(w_i·x) with r = f(x) − y."""
+    squares, in_W, in_v = 0.0, np.zeros_like(W), np.zeros_like(v)
+    block = max(_BLOCK_NUMBERS // W.shape[1], 64)
+    for start in range(0, len(chunk.Y), block):
+        X, y = chunk.X[start : start + block], chunk.Y[start : start + block, 0]
+        Z = X @ W.T
         H = sigma(Z)
-        r = H @ v - y[rows]
-        loss += float(r @ r)
+        r = H @ v - y
+        squares += float(r @ r)
         in_v += r @ H
-        in_W += (sigma.derivative(Z) * np.outer(r, v)).T @ X[rows]
-    return 0.5 * loss / n, in_W / n, in_v / n
+        in_W += (sigma.derivative(Z) * np.outer(r, v)).T @ X
+    return np.array(float(len(chunk.Y))), np.array(squares), in_W, in_v
 
 
 def theorem_step(W: Array, v: Array, sigma: Activation) -> float:
@@ -61,8 +91,7 @@ def theorem_step(W: Array, v: Array, sigma: Activation) -> float:
 
 
 def descend(
-    X: Array,
-    y: Array,
+    rows: Source,
     W: Array,
     v: Array,
     sigma: Activation,
@@ -71,7 +100,7 @@ def descend(
     batches: int = 1,
     both: bool = False,
 ) -> Iterator[Iterate]:
-    """Iterates of gradient descent, endlessly; the first is the start.
+    """W ← W − η ∇f̂_S(W), endlessly; the first iterate is the start. A pass over the rows for each step or try.
 
     Parameters
     ----------
@@ -83,35 +112,39 @@ def descend(
     both : bool
         Also descend in v (random starts of the paper's Figure 1(c), II); v is fixed otherwise.
     """
+    n = count(rows)
     if isinstance(step, str) and step not in ("theorem", "search"):
         raise InvalidInput(f"step must be a number, 'theorem' or 'search', got {step!r}")
-    if not 1 <= batches <= len(y):
-        raise InvalidInput(f"{len(y)} rows cannot be partitioned into {batches} parts")
-    search = step == "search"
+    if not 1 <= batches <= n:
+        raise InvalidInput(f"{n} rows cannot be partitioned into {batches} parts")
     eta = theorem_step(W, v, sigma) if isinstance(step, str) else float(step)
-    edges = np.linspace(0, len(y), batches + 1).astype(int)
-    t = 0
+    edges = np.linspace(0, n, batches + 1).astype(int).tolist()
+    parts = [seen(rows, Between(*edge)) for edge in pairwise(edges)] if batches > 1 else [rows]
+    t, at = 0, None
     while True:
-        rows = slice(edges[t % batches], edges[t % batches + 1])
-        loss, in_W, in_v = gradient(X[rows], y[rows], W, v, sigma)
-        yield Iterate(W, v, loss, eta)
-        if not np.isfinite(loss):
+        part = parts[t % batches]
+        here = gradient(part, W, v, sigma) if at is None else at
+        yield Iterate(W, v, here.loss, eta)
+        if not np.isfinite(here.loss):
             return
-        if not both:
-            in_v = np.zeros_like(v)
-        if search:
-            eta = _backtrack(X[rows], y[rows], W, v, sigma, loss, in_W, in_v, 2.0 * eta)
-        W, v = W - eta * in_W, v - eta * in_v
+        here = here if both else here._replace(in_v=np.zeros_like(v))
+        at = None
+        if step == "search":
+            eta, at = _backtrack(part, W, v, sigma, here, 2.0 * eta)
+        if batches > 1:
+            at = None  # the next step looks at other rows
+        W, v = W - eta * here.in_W, v - eta * here.in_v
         t += 1
 
 
 def _backtrack(
-    X: Array, y: Array, W: Array, v: Array, sigma: Activation, loss: float, in_W: Array, in_v: Array, eta: float
-) -> float:
-    """Halve η until the loss falls by η‖∇‖²/2 (Armijo); 0 if it never does, as at rounding error."""
-    slope = float((in_W * in_W).sum() + in_v @ in_v)
+    rows: Source, W: Array, v: Array, sigma: Activation, here: Slope, eta: float
+) -> tuple[float, Slope | None]:
+    """Halve η until the loss falls by η‖∇‖²/2 (Armijo), and the slope there; 0 if it never does, as at rounding."""
+    promise = here.square
     for _ in range(40):
-        if gradient(X, y, W - eta * in_W, v - eta * in_v, sigma)[0] <= loss - 0.5 * eta * slope:
-            return eta
+        there = gradient(rows, W - eta * here.in_W, v - eta * here.in_v, sigma)
+        if there.loss <= here.loss - 0.5 * eta * promise:
+            return eta, there
         eta *= 0.5
-    return 0.0
+    return 0.0, None
