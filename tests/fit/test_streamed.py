@@ -77,4 +77,6 @@ def test_without_leaves_rows_out_of_chunks_and_sums() -> None:
     source = Without(open_source(X, X[:, 0], chunk=4), np.array([0, 5, 9]))
     np.testing.assert_array_equal(np.concatenate([c.X for c in source.chunks()]), np.delete(X, [0, 5, 9], axis=0))
     assert source.n == 7
+    np.testing.assert_array_equal(source.head(4).X, X[1:4])
+    np.testing.assert_array_equal(Without(open_source(X, X[:, 0], chunk=4), np.arange(8)).head(2).X, X[8:])
     assert float(source.reduce(lambda c: (c.Y.sum(),))[0]) == np.delete(X, [0, 5, 9], axis=0)[:, 0].sum()

@@ -54,7 +54,8 @@ class DaskSource:
 
     def __init__(self, client: Any, partitions: list[Any], template: Source, label: str, d: int | None = None) -> None:
         self.client, self.partitions = client, partitions
-        self.d, self.q, self.vector, self.names = d or template.d, template.q, template.vector, template.names
+        self.d, self.q, self.vector = d or template.d, template.q, template.vector
+        self.names = template.names if d is None else None
         self.label, self.assumed = label, template.assumed
         self.n: int | None = None
         self.skipped = 0

@@ -129,7 +129,8 @@ class Mapped:
 
     def __init__(self, source: Source, change: Change, d: int | None = None, dropped: int = 0) -> None:
         self.source, self.change, self.dropped = source, change, dropped
-        self.d, self.q, self.vector, self.names = d or source.d, source.q, source.vector, source.names
+        self.d, self.q, self.vector = d or source.d, source.q, source.vector
+        self.names = source.names if d is None else None
         self.passes, self.label, self.assumed = source.passes, source.label, source.assumed
         self.resident = False
 
@@ -152,8 +153,12 @@ class Mapped:
         return self.source.reduce(partial(_part_of_changed, part=part, change=self.change))
 
     def head(self, rows: int = 1024) -> Chunk:
-        """What is left of the first rows."""
-        return self.change(self.source.head(rows))
+        """What is left of the first rows; where nothing is, the first that are left."""
+        left = self.change(self.source.head(rows))
+        if len(left.Y) or self.passes is not None:
+            return left
+        first = next((chunk for chunk in self.chunks() if len(chunk.Y)), left)
+        return first.at(slice(0, rows))
 
     def rows_at(self, indices: NDArray[np.intp]) -> Chunk:
         """Rows by their number in the whole source."""
