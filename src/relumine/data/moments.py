@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from relumine.data.moment_files import check_parts, load_sums, save_sums
-from relumine.data.sources.arrays import ArraySource
 from relumine.data.sources.chunks import Chunk, Source
 from relumine.data.sources.samples import Samples
 from relumine.results import InvalidInput, ModelFileError
@@ -331,7 +330,7 @@ def estimate_tensors(X: Array, y: Array, order: int, estimator: Estimator = "reg
     >>> bool(errors["plain"] > 2 * errors["debiased"] and errors["plain"] > 2 * errors["regressed"])
     True
     """
-    return estimate_from(ArraySource(Samples(X, y)), order, estimator)
+    return estimate_from(Samples(X, y), order, estimator)
 
 
 def _same(a: Array | None, b: Array | None) -> bool:

@@ -6,17 +6,15 @@ once, at once; rows of files or of a cluster are mapped where they are, chunk by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.data.sources.arrays import ArraySource
-from relumine.data.sources.chunks import Chunk, LocalSource, Part, Source
-from relumine.data.sources.gather import take
-from relumine.data.sources.samples import Samples, as_samples
+from relumine.data.sources.chunks import Chunk, Source
+from relumine.data.sources.gather import count, take
+from relumine.data.sources.samples import as_samples
 from relumine.data.whiten import Whitening
 from relumine.results import InvalidInput
 
@@ -41,9 +39,13 @@ __all__ = [
 
 
 class Step:
-    """A map of chunks; ``inputs`` and ``count`` say what it makes of d and n, ``keeps_inputs`` that x stays x."""
+    """A map of chunks; ``inputs`` and ``count`` say what it makes of d and n.
+
+    ``keeps_inputs``: x stays x; ``keeps_rows``: every row stays.
+    """
 
     keeps_inputs = True
+    keeps_rows = True
 
     def __call__(self, chunk: Chunk) -> Chunk:
         """The chunk as it is seen."""
@@ -113,6 +115,7 @@ class Affine:
 class Only(Step):
     """The rows of these numbers (increasing)."""
 
+    keeps_rows = False
     numbers: Numbers
 
     def __call__(self, chunk: Chunk) -> Chunk:
@@ -129,6 +132,7 @@ class Only(Step):
 class Without(Step):
     """All rows but those of these numbers (increasing)."""
 
+    keeps_rows = False
     numbers: Numbers
 
     def __call__(self, chunk: Chunk) -> Chunk:
@@ -149,6 +153,7 @@ class Without(Step):
 class Between(Step):
     """Rows start … stop−1."""
 
+    keeps_rows = False
     start: int
     stop: int
 
@@ -162,28 +167,6 @@ class Between(Step):
         return max(min(self.stop, n) - self.start, 0)
 
 
-class Seen(LocalSource):
-    """A source behind a step: every pass is a pass of the source itself, wherever that runs."""
-
-    def __init__(self, source: Source, step: Step) -> None:
-        n = None if source.n is None else step.count(source.n)
-        names = source.names if step.keeps_inputs else None
-        super().__init__(step.inputs(source.d), source.q, label=source.label, vector=source.vector, n=n, names=names)
-        self.source, self.step, self.passes = source, step, source.passes
-
-    def chunks(self, rows: int | None = None) -> Iterator[Chunk]:
-        """One pass, chunks without rows left out."""
-        return (seen for seen in map(self.step, self.source.chunks(rows)) if len(seen.Y))
-
-    def head(self, rows: int = 1024) -> Chunk:
-        """The first rows; of what can be read once, what is left of the rows it keeps."""
-        return super().head(rows) if self.passes is None else self.step(self.source.head(rows))
-
-    def reduce(self, part: Part) -> tuple[Array, ...]:
-        """Σ part(step(chunk)): on a cluster the step goes to the rows, too."""
-        return self.source.reduce(partial(_through, step=self.step, part=part))
-
-
 def seen(source: Source, *steps: Step) -> Source:
     """The rows of a source after each of the steps in turn.
 
@@ -195,7 +178,8 @@ def seen(source: Source, *steps: Step) -> Source:
     (array([ 5.,  9., 17., 21.]), array([ -4.,  -7., -13., -16.]), 4)
     """
     for step in steps:
-        source = _mapped(source, step) if isinstance(source, ArraySource) else Seen(source, step)
+        dropped = 0 if step.keeps_rows else count(source) - step.count(count(source))
+        source = source.map(step, None if step.keeps_inputs else step.inputs(source.d), dropped)
     return source
 
 
@@ -213,13 +197,12 @@ def rows_of(X: ArrayLike | Source, y: ArrayLike | None = None) -> Source:
         return X
     if y is None:
         raise InvalidInput("X is an array and y is missing", argument="y", remedy="pass y, one number a row of X")
-    samples = as_samples(X, y)
-    return ArraySource(samples, samples.names)
+    return as_samples(X, y)
 
 
 def in_memory(rows: Source) -> bool:
     """Whether a pass costs no reading."""
-    return isinstance(rows, ArraySource)
+    return rows.resident
 
 
 def few_of(rows: Source, most: int, rng: np.random.Generator) -> Source:
@@ -232,22 +215,12 @@ def few_of(rows: Source, most: int, rng: np.random.Generator) -> Source:
     >>> few_of(open_source([(X, X[:, 0])]), 3, np.random.default_rng(0)).n
     3
     """
-    return rows if in_memory(rows) else ArraySource(take(rows, most, rng)[0])
-
-
-def _mapped(source: ArraySource, step: Step) -> ArraySource:
-    X, Y, weight, _ = step(Chunk(source.samples.X, source.Y, source.samples.weight))
-    names = source.names if step.keeps_inputs else None
-    return ArraySource(Samples(_double(X), Y[:, 0] if source.vector else Y, weight, names), names)
+    return rows if in_memory(rows) else take(rows, most, rng)[0]
 
 
 def _rows(chunk: Chunk, at: Numbers | slice, first: int) -> Chunk:
     weight = None if chunk.weight is None else chunk.weight[at]
     return Chunk(chunk.X[at], chunk.Y[at], weight, first)
-
-
-def _through(chunk: Chunk, step: Step, part: Part) -> tuple[Array, ...]:
-    return part(step(chunk))
 
 
 def _double(X: NDArray[np.floating]) -> Array:
