@@ -57,7 +57,7 @@ class Method:
 
 METHODS: Mapping[str, Method] = {
     "auto": Method(weights=True, unknown_width=True, checkpoint=True, several_outputs=True),
-    "awasthi": Method(recover_awasthi, activations="ReLU", takes=lambda sigma: sigma.name == "relu"),
+    "awasthi": Method(recover_awasthi, activations="ReLU units", takes=lambda sigma: sigma.name == "relu"),
     "zhong": Method(
         recover_zhong,
         biases=False,

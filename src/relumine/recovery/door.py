@@ -25,7 +25,7 @@ from relumine.run import Run
 __all__ = ["recover"]
 
 _STARTS, _HOPELESS = 20, 1  # starts before giving up, in general and where theory gives no hope
-_COPIES = 8  # bytes in use for one byte of raw rows, at the worst moment: measured on (20, 20), 200 000 rows
+_COPIES = 8  # bytes in use for one byte of raw rows, at the worst moment
 
 
 def recover(

@@ -33,7 +33,7 @@ Numbers = NDArray[np.intp]
 
 __all__ = ["first_rows", "from_few"]
 
-_PER_PARAMETER, _LEAST, _UNKNOWN_WIDTH = 30, 5000, 20_000  # six times what exact data need; a second's work at least
+_PER_PARAMETER, _LEAST, _UNKNOWN_WIDTH = 30, 5000, 20_000  # the first is six times what exact data need
 _MORE = 4  # times as many rows in the next sample: few rounds, and the last one is most of the work
 _NOISIER = 2.0  # times the noise of the few rows: all rows have that only if some of them belong to something else
 _ROW = 100.0  # a row is off if its error is so many times the rounding error allowed on average
