@@ -7,18 +7,32 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from relumine.cli.guard import in_options
-from relumine.cli.options import AsJson, Quiet, Seed, activation_names, image_shape
-from relumine.cli.recover import check_outputs, check_seconds, finish
+from relumine.cli.options import (
+    AsJson,
+    Force,
+    Images,
+    Out,
+    Quiet,
+    ReportFile,
+    Save,
+    Seconds,
+    Seed,
+    activation_names,
+    image_shape,
+)
+from relumine.cli.outcome import Outputs, check_seconds, finish, read_files
+from relumine.cli.recover import with_rows
 from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
-from relumine.results import InvalidInput, RelumineWarning
+from relumine.results import InvalidInput, Origin, RelumineWarning
 
 __all__ = ["extract"]
+
+_ROWS_SHOWN = 1000
 
 
 def extract(
@@ -36,12 +50,13 @@ def extract(
     timeout: Annotated[float, typer.Option(help="Seconds a command may take for one call.")] = 300.0,
     queries: Annotated[Path | None, typer.Option(help="Keep all questions and answers, .npz.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the file of --queries.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Save the network: .safetensors, .onnx, .npz or .json.")] = None,
-    report_file: Annotated[Path | None, typer.Option("--report", help="Write a page to look at, .html.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Save the whole result, .json, for `relumine report`.")] = None,
+    out: Out = None,
+    report_file: ReportFile = None,
+    save: Save = None,
+    force: Force = False,
     seed: Seed = 0,
-    seconds: Annotated[float | None, typer.Option(help="Time limit; then the best so far is kept.")] = None,
-    images: Annotated[str | None, typer.Option(help="Inputs are an image, HEIGHTxWIDTH or 'square'.")] = None,
+    seconds: Seconds = None,
+    images: Images = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -55,10 +70,10 @@ def extract(
         raise InvalidInput("name the black box: module:function, a file .onnx, or --command '…' (one of them)")
     if spec is not None and ":" not in spec and not spec.lower().endswith(".onnx"):
         raise InvalidInput(f"{spec!r} is neither module:function nor a file .onnx; a program goes into --command")
-    check_outputs(out, report_file, save)
+    talk, outputs = Talk(as_json, quiet), Outputs(out, report_file, save, force)
+    outputs.check(*read_files(spec or ""), *([] if queries is None else [queries]))
     check_seconds(seconds)
     shape = image_shape(images, dim) if dim is not None else None
-    talk = Talk(as_json, quiet)
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does
     with Watch(seconds, quiet) as watch, warnings.catch_warnings(record=True) as caught:
@@ -82,15 +97,5 @@ def extract(
         )
     for warning in caught:
         talk.warn(f"warning: {warning.message}")
-    details: dict[str, Any] = {
-        "seed": seed,
-        "source": spec or command,
-        "advice": [in_options(found.status.advice)],
-        "trace": [t for t in watch.trace if not t[0].startswith("queries")],
-    }
-    if "held_out" not in found.details and len(found.X):
-        some = {"truth": found.y[:1000], "predicted": found.network(found.X[:1000]), "used_in_fit": True}
-        details["held_out"] = some
-    found = replace(found, details={**found.details, **details})
-    count = {"queries": found.queries, "calls": found.calls, "retried": found.retried, "dropped": found.dropped}
-    finish(found, talk, out, report_file, save, shape, count)
+    found = replace(found, origin=Origin(source=spec or command or "", seed=seed))
+    finish(with_rows(found, found.X[:_ROWS_SHOWN], found.y[:_ROWS_SHOWN]), talk, outputs, shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from math import isqrt
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,11 +12,35 @@ import typer
 from relumine import activations
 from relumine.results import InvalidInput
 
-__all__ = ["AsJson", "Quiet", "Seed", "activation_names", "image_shape", "methods"]
+__all__ = [
+    "AsJson",
+    "Force",
+    "Images",
+    "Out",
+    "Quiet",
+    "ReportFile",
+    "Save",
+    "Seconds",
+    "Seed",
+    "SkipBadRows",
+    "activation_names",
+    "image_shape",
+    "methods",
+]
 
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.", min=0, max=2**63 - 1)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]
+
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save the network: .safetensors, .onnx, .npz or .json.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="Write a page to look at, .html.")]
+Save = Annotated[Path | None, typer.Option(help="Save the whole result, .json, for `relumine report`.")]
+Force = Annotated[bool, typer.Option("--force", help="Write --out even if the network was not recovered.")]
+Seconds = Annotated[float | None, typer.Option(help="Time limit; then the best so far is kept.")]
+Images = Annotated[str | None, typer.Option(help="Show units as images: HEIGHTxWIDTH or 'square'.")]
+SkipBadRows = Annotated[
+    bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
+]
 
 
 def activation_names() -> list[str]:

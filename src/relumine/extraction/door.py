@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
@@ -43,9 +44,10 @@ class Extraction(Recovery):
         """The result of the last recovery, without the queries."""
         return Recovery(**{f.name: getattr(self, f.name) for f in fields(Recovery)})
 
-    def __str__(self) -> str:
+    def told(self, advice: Sequence[str]) -> str:
+        """The result in words for a terminal, and what was asked."""
         failures = f", {self.retried} calls repeated, {self.dropped} rows dropped" if self.retried else ""
-        return f"{super().__str__()}\nqueries: {self.queries} rows in {self.calls} calls{failures}"
+        return f"{super().told(advice)}\nqueries: {self.queries} rows in {self.calls} calls{failures}"
 
 
 def extract(
