@@ -23,18 +23,21 @@ from relumine.formats.parameters import (
     Parameters,
     check_meta,
     check_origin,
+    digest,
 )
 from relumine.results import ModelFileError
 
 __all__ = ["arrays", "read", "to_bytes"]
 
-_WORDS = ("format", "version", "activation", "status")
+_WORDS = ("format", "version", "activation", "status", "sha256")
 _EXPANSION, _SMALL = 16, 1 << 20  # weights hardly compress: a file that claims more than this is a bomb
 
 
 def to_bytes(p: Parameters, labels: Labels = UNLABELLED) -> bytes:
     """The file's content; ``np.load(path, allow_pickle=False)`` reads it anywhere."""
-    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "activation": p.sigma, **labels.meta, **p.arrays()}
+    numbers = p.arrays()
+    meta = {"format": FORMAT, "version": VERSION, "activation": p.sigma, "sha256": digest(numbers, p.sigma)}
+    content: dict[str, Any] = meta | labels.meta | numbers
     buffer = io.BytesIO()
     np.savez(buffer, **content)
     return buffer.getvalue()
@@ -69,6 +72,8 @@ def arrays(
                     budget -= members[name].file_size
                     if budget < 0:
                         raise ModelFileError(f"it expands to more than {_EXPANSION} times its size")
+                    if members[name].compress_size > size:  # memory for that many bytes would be taken at once
+                        raise ModelFileError(f"{name} is declared with more bytes than the file has")
                     found[name] = _array(archive.read(members[name]), name in words)
     except ModelFileError as error:
         raise ModelFileError(f"{path} is damaged: {error}") from None

@@ -123,6 +123,8 @@ def read(path: Path) -> tuple[Parameters, Labels]:
         raise ModelFileError(f"{path} is damaged: two of its tensors have the same name")
     constants = {tensor.name: constant(path, tensor) for tensor in model.graph.initializer}
     meta = {entry.key: entry.value for entry in model.metadata_props}
+    if not all(isinstance(word, str) for entry in meta.items() for word in entry):
+        raise ModelFileError(f"{path} is damaged: its metadata are not text")
     if meta.get("format") == FORMAT:
         p = _own(path, model.graph, constants, meta)
         return p, check_meta(str(path), meta, p)
