@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from benchmarks.recovery import generic
+from tests.catalogue.base import generic
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import relumine as rl

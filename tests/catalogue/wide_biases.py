@@ -1,6 +1,6 @@
 """Biases up to 2.5: some units are on, or off, for all but one sample in a hundred."""
 
-from benchmarks.problems.base import Problem, generic
+from tests.catalogue.base import Problem, generic
 
 PROBLEMS = tuple(
     Problem(f"({d},{m}) |b|<2.5 n/p=40", d, m, generic(d, m, 40, bias=2.5), most=most)

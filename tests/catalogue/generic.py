@@ -1,6 +1,6 @@
 """Random directions, biases in [−1, 1], output weights ±[½, 2]; five to eight samples per parameter."""
 
-from benchmarks.problems.base import Problem, generic, random_network
+from tests.catalogue.base import Problem, generic, random_network
 
 PROBLEMS = (
     *(random_network(d, m, 5) for d, m in ((10, 5), (10, 10), (20, 20), (10, 20))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from benchmarks.problems.base import Planted, Problem
+from tests.catalogue.base import Planted, Problem
 
 __all__ = ["CATALOGUE", "Planted", "Problem"]
 

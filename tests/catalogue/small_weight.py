@@ -1,7 +1,8 @@
 """One unit a hundred times weaker than the others."""
 
+from tests.catalogue.base import Planted, Problem
+
 import relumine as rl
-from benchmarks.problems.base import Planted, Problem
 
 
 def make(seed: int) -> Planted:
