@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,13 +13,13 @@ import typer
 
 import relumine as rl
 from relumine.cli.exits import FAILED
-from relumine.cli.options import AsJson, Quiet, Seed, SkipBadRows
+from relumine.cli.options import AsJson, Ignore, Quiet, Seed, SkipBadRows
 from relumine.cli.outcome import check_file, read_files
 from relumine.cli.table import columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.data.sources import materialise
 from relumine.report import write_text
-from relumine.results import InvalidInput, RelumineWarning
+from relumine.results import InvalidInput
 
 __all__ = ["decode"]
 
@@ -34,7 +33,7 @@ def decode(
     bound: Annotated[float, typer.Option(help="Θ with |w_k| ≤ Θ; 'inf' if unknown (gauss-newton only).")],
     method: Annotated[str, typer.Option(help="gauss-newton, centered or plain.")] = "gauss-newton",
     target: Annotated[str, typer.Option(help="Label column: a name or a number; default: 'y' or the last.")] = "",
-    ignore: Annotated[str | None, typer.Option(help="Columns to leave out, a,b,c.")] = None,
+    ignore: Ignore = None,
     slope: Annotated[float, typer.Option(help="Slope left of the kink: 0 ReLU, -1 absolute value.")] = 0.0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The same as OUT.")] = None,
     skip_bad_rows: SkipBadRows = False,
@@ -58,11 +57,8 @@ def decode(
     for sentence in table.assumed:
         talk.note(sentence)
     samples = materialise(table.source(names, labels, skip_bad_rows))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", RelumineWarning)
+    with talk.listening():
         found = rl.decode(samples.X, samples.y, bound, method, slope=slope, rng=seed, on_failure="return")  # type: ignore[arg-type]
-    for warning in caught:
-        talk.warn(f"warning: {warning.message}")
     if found.ok:
         _write_decoding(found, names, out)
     talk.answer(str(found), _decoding_summary(found))

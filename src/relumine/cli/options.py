@@ -13,9 +13,15 @@ from relumine import activations
 from relumine.results import InvalidInput
 
 __all__ = [
+    "ActivationName",
     "AsJson",
+    "Checkpoint",
+    "CheckpointEvery",
+    "Features",
     "Force",
+    "Ignore",
     "Images",
+    "Method",
     "Out",
     "Quiet",
     "ReportFile",
@@ -23,10 +29,22 @@ __all__ = [
     "Seconds",
     "Seed",
     "SkipBadRows",
-    "activation_names",
+    "Starts",
+    "Target",
+    "Width",
     "image_shape",
-    "methods",
 ]
+
+
+def _activations() -> list[str]:
+    """For shell completion."""
+    return [name for name in activations.names() if "(" not in name]
+
+
+def _methods() -> list[str]:
+    """For shell completion."""
+    return ["auto", "awasthi", "zhong"]
+
 
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.", min=0, max=2**63 - 1)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
@@ -41,16 +59,15 @@ Images = Annotated[str | None, typer.Option(help="Show units as images: HEIGHTxW
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
 ]
-
-
-def activation_names() -> list[str]:
-    """For shell completion."""
-    return [name for name in activations.names() if "(" not in name]
-
-
-def methods() -> list[str]:
-    """For shell completion."""
-    return ["auto", "awasthi", "zhong"]
+Width = Annotated[int | None, typer.Option(help="Hidden units; default: found.", min=0, max=100_000)]
+ActivationName = Annotated[str, typer.Option(help="Activation of the units.", autocompletion=_activations)]
+Method = Annotated[str, typer.Option(help="auto, awasthi or zhong.", autocompletion=_methods)]
+Starts = Annotated[int | None, typer.Option(help="Most starts (20; 1 if hopeless).", min=1, max=100_000)]
+Target = Annotated[str | None, typer.Option(help="Output column; default: 'y', or the last. 'u,v' for several.")]
+Features = Annotated[str | None, typer.Option(help="Input columns, a,b,c; default: all others.")]
+Ignore = Annotated[str | None, typer.Option(help="Columns to leave out, a,b,c.")]
+Checkpoint = Annotated[Path | None, typer.Option(help="Keep the state of a long run here, and go on from it.")]
+CheckpointEvery = Annotated[float, typer.Option(help="Seconds between two writes of --checkpoint.", min=0.0)]
 
 
 def image_shape(text: str | None, d: int) -> tuple[int, int] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -14,28 +13,14 @@ import typer
 from numpy.typing import NDArray
 
 import relumine as rl
-from relumine.cli.options import (
-    AsJson,
-    Force,
-    Images,
-    Out,
-    Quiet,
-    ReportFile,
-    Save,
-    Seconds,
-    Seed,
-    SkipBadRows,
-    activation_names,
-    image_shape,
-    methods,
-)
+from relumine.cli import options
 from relumine.cli.outcome import Outputs, check_seconds, finish, read_files
 from relumine.cli.table import columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
 from relumine.data.sources import Source
 from relumine.recovery.advice import advise
-from relumine.results import InvalidInput, Origin, Predictions, Recovery, RelumineWarning
+from relumine.results import InvalidInput, Origin, Predictions, Recovery
 
 Array = NDArray[np.float64]
 
@@ -49,35 +34,25 @@ def recover(
     file: Annotated[
         str, typer.Argument(help="Rows: csv, parquet, arrow, npz (X, y) or npy; a glob for several files.")
     ],
-    target: Annotated[
-        str | None, typer.Option(help="Output column; default: 'y', or the last. 'u,v' for several.")
-    ] = None,
-    features: Annotated[str | None, typer.Option(help="Input columns, a,b,c; default: all others.")] = None,
-    ignore: Annotated[str | None, typer.Option(help="Columns to leave out, a,b,c.")] = None,
-    width: Annotated[
-        int | None, typer.Option(help="Hidden units; default: found from the data.", min=0, max=100_000)
-    ] = None,
-    activation: Annotated[str, typer.Option(help="Activation of the units.", autocompletion=activation_names)] = "relu",
-    method: Annotated[str, typer.Option(help="auto, awasthi or zhong.", autocompletion=methods)] = "auto",
-    out: Out = None,
-    report_file: ReportFile = None,
-    save: Save = None,
-    force: Force = False,
-    seed: Seed = 0,
-    starts: Annotated[
-        int | None, typer.Option(help="Most starts before giving up (20; 1 if hopeless).", min=1, max=100_000)
-    ] = None,
-    seconds: Seconds = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Keep the state of a long run here, and go on from it.")
-    ] = None,
-    checkpoint_every: Annotated[
-        float, typer.Option(help="Seconds between two writes of --checkpoint.", min=0.0)
-    ] = 10.0,
-    skip_bad_rows: SkipBadRows = False,
-    images: Images = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    target: options.Target = None,
+    features: options.Features = None,
+    ignore: options.Ignore = None,
+    width: options.Width = None,
+    activation: options.ActivationName = "relu",
+    method: options.Method = "auto",
+    out: options.Out = None,
+    report_file: options.ReportFile = None,
+    save: options.Save = None,
+    force: options.Force = False,
+    seed: options.Seed = 0,
+    starts: options.Starts = None,
+    seconds: options.Seconds = None,
+    checkpoint: options.Checkpoint = None,
+    checkpoint_every: options.CheckpointEvery = 10.0,
+    skip_bad_rows: options.SkipBadRows = False,
+    images: options.Images = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Recover the network behind a file of inputs and outputs.
 
@@ -89,11 +64,10 @@ def recover(
     check_seconds(seconds)
     table = open_table(file)
     inputs, targets = table.choose(target, columns_of(features), columns_of(ignore), skip_bad_rows)
-    shape = image_shape(images, len(inputs))
+    shape = options.image_shape(images, len(inputs))
     for sentence in table.assumed:
         talk.note(sentence)
-    with Watch(seconds, quiet) as watch, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", RelumineWarning)
+    with talk.listening(), Watch(seconds, quiet) as watch:
         source = table.source(inputs, targets, skip_bad_rows)
         watch.expected = _expectation(source, width, activation)
         found = rl.recover(
@@ -112,8 +86,6 @@ def recover(
         )
     if source.skipped:
         talk.note(f"left out: {source.skipped} rows with missing values or text")
-    for warning in caught:
-        talk.warn(f"warning: {warning.message}")
     few = source.head(_ROWS_SHOWN)
     origin = Origin(Path(file).name, tuple(inputs), ", ".join(targets), seed, advice=_hardness(source, found, width))
     found = with_rows(replace(found, origin=origin), *few[:2])

@@ -10,16 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.formats.json_text import parsed
-from relumine.formats.parameters import (
-    ARRAYS,
-    FORMAT,
-    UNLABELLED,
-    VERSION,
-    Labels,
-    Parameters,
-    check_meta,
-    check_origin,
-)
+from relumine.formats.parameters import ARRAYS, UNLABELLED, Labels, Parameters, check_meta, check_origin, described
 from relumine.results import ModelFileError
 
 __all__ = ["read", "to_bytes"]
@@ -29,7 +20,7 @@ _MOST = 1 << 24  # 16 MB of text: lists of Python objects take up to twenty time
 
 def to_bytes(p: Parameters, labels: Labels = UNLABELLED) -> bytes:
     """The file's content."""
-    head: dict[str, Any] = {"format": FORMAT, "version": VERSION, "activation": p.sigma, **labels.meta}
+    head: dict[str, Any] = described(p.sigma, labels)
     arrays = {name: array.tolist() for name, array in p.arrays().items()}
     # an empty list has no shape: the number of inputs would be lost with the last unit
     head["shape"] = list(p.W.shape)

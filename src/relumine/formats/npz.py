@@ -14,17 +14,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from relumine.formats.files import LARGEST, checked_size
-from relumine.formats.parameters import (
-    ARRAYS,
-    FORMAT,
-    UNLABELLED,
-    VERSION,
-    Labels,
-    Parameters,
-    check_meta,
-    check_origin,
-    digest,
-)
+from relumine.formats.parameters import ARRAYS, UNLABELLED, Labels, Parameters, check_meta, check_origin, signed
 from relumine.results import ModelFileError
 
 __all__ = ["arrays", "read", "to_bytes"]
@@ -36,8 +26,7 @@ _EXPANSION, _SMALL = 16, 1 << 20  # weights hardly compress: a file that claims 
 def to_bytes(p: Parameters, labels: Labels = UNLABELLED) -> bytes:
     """The file's content; ``np.load(path, allow_pickle=False)`` reads it anywhere."""
     numbers = p.arrays()
-    meta = {"format": FORMAT, "version": VERSION, "activation": p.sigma, "sha256": digest(numbers, p.sigma)}
-    content: dict[str, Any] = meta | labels.meta | numbers
+    content: dict[str, Any] = signed(numbers, p.sigma, labels) | numbers
     buffer = io.BytesIO()
     np.savez(buffer, **content)
     return buffer.getvalue()

@@ -20,13 +20,12 @@ from relumine.formats.onnx_wire import bounded
 from relumine.formats.parameters import (
     FORMAT,
     UNLABELLED,
-    VERSION,
     Labels,
     Parameters,
     check_meta,
     check_origin,
     check_shape,
-    digest,
+    signed,
 )
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
@@ -81,9 +80,7 @@ def to_bytes(
     )
     model = h.make_model(graph, producer_name=_NAME, opset_imports=[h.make_opsetid("", _OPSET)])
     model.ir_version = _IR
-    check = digest(arrays, p.sigma)  # of the numbers as they are written: single precision, perhaps
-    meta = {"format": FORMAT, "version": VERSION, "activation": p.sigma, "sha256": check}
-    h.set_model_props(model, meta | labels.meta)
+    h.set_model_props(model, signed(arrays, p.sigma, labels))  # the numbers as they are written: in dtype
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString())
 

@@ -18,13 +18,13 @@ __all__ = [
     "ARRAYS",
     "FORMAT",
     "UNLABELLED",
-    "VERSION",
     "Labels",
     "Parameters",
     "check_meta",
     "check_origin",
     "check_shape",
-    "digest",
+    "described",
+    "signed",
 ]
 
 FORMAT, VERSION = "relumine.network", "1"
@@ -62,11 +62,6 @@ class Labels(NamedTuple):
     features: tuple[str, ...] = ()
     status: str = ""
 
-    @property
-    def meta(self) -> dict[str, str]:
-        """Entries of a file's metadata."""
-        return {"status": self.status} if self.status else {}
-
 
 UNLABELLED: Final = Labels()
 
@@ -78,6 +73,17 @@ def digest(arrays: Mapping[str, Array], sigma: str) -> str:
         total.update(f"{name}{arrays[name].shape}".encode())
         total.update(np.ascontiguousarray(arrays[name], dtype="<f8").tobytes())
     return total.hexdigest()
+
+
+def described(sigma: str, labels: Labels) -> dict[str, str]:
+    """What a file says of itself: its format, σ, and how the recovery ended."""
+    status = {"status": labels.status} if labels.status else {}
+    return {"format": FORMAT, "version": VERSION, "activation": sigma, **status}
+
+
+def signed(arrays: Mapping[str, Array], sigma: str, labels: Labels) -> dict[str, str]:
+    """The same with a checksum of the numbers."""
+    return {**described(sigma, labels), "sha256": digest(arrays, sigma)}
 
 
 def check_origin(where: str, kind: str, form: Any, version: Any) -> None:

@@ -10,17 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from relumine.formats.files import checked_size
-from relumine.formats.parameters import (
-    ARRAYS,
-    FORMAT,
-    UNLABELLED,
-    VERSION,
-    Labels,
-    Parameters,
-    check_meta,
-    check_origin,
-    digest,
-)
+from relumine.formats.parameters import ARRAYS, UNLABELLED, Labels, Parameters, check_meta, check_origin, signed
 from relumine.results import ModelFileError
 
 __all__ = ["read", "to_bytes"]
@@ -34,8 +24,7 @@ def to_bytes(p: Parameters, labels: Labels = UNLABELLED) -> bytes:
     from safetensors.numpy import save
 
     arrays = p.arrays()
-    meta = {"format": FORMAT, "version": VERSION, "activation": p.sigma, "sha256": digest(arrays, p.sigma)}
-    meta |= labels.meta
+    meta = signed(arrays, p.sigma, labels)
     # names have a checksum of their own: that of the numbers stays what earlier versions expect
     text = json.dumps(labels.features)
     if len(labels.features) == arrays["W"].shape[1] and len(json.dumps(text)) < _NAMES:
