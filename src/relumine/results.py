@@ -339,7 +339,7 @@ class Certificate:
         lines = []
         if np.isfinite(self.residual):
             rows = counted(self.rows, "row")
-            lines.append(f"held-out residual {self.residual:.2e} of the spread of y, on {rows} kept out of the fit")
+            lines.append(f"held-out residual {self.residual:.3g} of the spread of y, on {rows} kept out of the fit")
         lines += [self.evidence] if self.evidence else []
         if self.noise > 0.0:
             lines.append(f"noise standard deviation {self.noise:.3g}, in the units of y")

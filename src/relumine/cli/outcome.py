@@ -49,7 +49,7 @@ def check_file(path: Path, endings: Sequence[str], sources: Sequence[Path] = ())
         raise InvalidInput(f"{path}: {'is a folder' if path.is_dir() else 'there is no such folder'}")
     for other in sources:
         if os.path.realpath(path) == os.path.realpath(other):
-            raise InvalidInput(f"{path} would overwrite {other}; name another file")
+            raise InvalidInput(f"{path} would overwrite what is read or written besides; name another file")
 
 
 def read_files(name: str) -> list[Path]:

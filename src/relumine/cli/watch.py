@@ -59,7 +59,7 @@ class Watch:
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         if not self.stages:
-            raise KeyboardInterrupt
+            signal.default_int_handler(number, frame)  # the usual end: there is nothing to keep
         self.stopping = True
         if self._alive:
             self._live.stop()  # which also gives the cursor back
@@ -77,8 +77,8 @@ class Watch:
             self._say()
         if self._alive and not self.stopping:
             self._live.update(Text(self.line(step)))
-        if self.stopping:
-            raise KeyboardInterrupt
+        if self.stopping:  # as if Ctrl-C came now, between two steps: the run then returns what it has
+            signal.default_int_handler(signal.SIGINT, None)
 
     def _say(self) -> None:
         """Where nothing is redrawn, a line at the end of each stage, and now and then in a long one."""
@@ -89,9 +89,10 @@ class Watch:
     def line(self, step: Progress) -> str:
         """Stage, loss, units, time."""
         spent = time.perf_counter() - self.began
-        units = "" if step.units is None else f"  {step.units} units"
         clock = f"{duration(spent)}{self._left(step, spent)}"
-        return f"{step.stage:10s} step {step.iteration:3d}  loss {step.loss:7.1e} of the affine fit's{units}  {clock}"
+        # without units there is no fit, and no loss of one
+        fit = "" if step.units is None else f"  loss {step.loss:7.1e} of the affine fit's  {step.units} units"
+        return f"{step.stage:10s} step {step.iteration:3d}{fit}  {clock}"
 
     def _left(self, step: Progress, spent: float) -> str:
         """The time left: at most, where there is a limit; about, where there is an estimate."""
