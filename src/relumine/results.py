@@ -392,14 +392,14 @@ class Recovery:
         left = noise / spread if spread > 0.0 and noise > 0.0 else self.certificate.residual
         return max(1.0 - left**2, 0.0) if np.isfinite(left) else float("nan")
 
-    def told(self, advice: Sequence[str]) -> str:
+    def told(self, advice: tuple[str, ...]) -> str:
         """The result in words for a terminal, with the advice of whoever tells it."""
         head = f"{self.headline.removesuffix('.')} ({self.method}, {self.seconds:.1f} s)"
         next_step = () if self.status is Status.EXACT else (f"advice: {line}" for line in advice)  # nothing left to do
         return "\n".join(part for part in (head, self.message, str(self.certificate), *next_step) if part)
 
     def __str__(self) -> str:
-        return self.told([self.status.advice])
+        return self.told((self.status.advice,))
 
     def _repr_html_(self) -> str:
         from relumine.report.notebook import recovery

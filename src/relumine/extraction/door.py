@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
@@ -44,7 +43,7 @@ class Extraction(Recovery):
         """The result of the last recovery, without the queries."""
         return Recovery(**{f.name: getattr(self, f.name) for f in fields(Recovery)})
 
-    def told(self, advice: Sequence[str]) -> str:
+    def told(self, advice: tuple[str, ...]) -> str:
         """The result in words for a terminal, and what was asked."""
         failures = f", {self.retried} calls repeated, {self.dropped} rows dropped" if self.retried else ""
         return f"{super().told(advice)}\nqueries: {self.queries} rows in {self.calls} calls{failures}"
