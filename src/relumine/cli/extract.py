@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -60,12 +60,13 @@ def extract(
     shape = options.image_shape(images, dim) if dim is not None else None
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does
+    more: dict[str, Any] = {} if budget is None else {"budget": budget}
     with talk.listening(), Watch(seconds, quiet) as watch:
         found = ask(
             box,
             dim,
             width,
-            **({} if budget is None else {"budget": budget}),
+            **more,
             low=low,
             high=high,
             timeout=timeout,
