@@ -7,7 +7,7 @@ from scipy.stats import norm
 from relumine import InvalidInput, Network, planted
 from relumine import activations as act
 from relumine.papers.zhong2017 import curvature
-from relumine.papers.zhong2017.properties import constants, properties, second_derivative, table
+from relumine.papers.zhong2017.conditions import constants, properties, second_derivative, table
 
 SATISFY = ("relu", "leaky_relu(0.01)", "squared_relu", "sigmoid", "tanh", "erf")
 
@@ -114,7 +114,7 @@ def test_negative_examples_have_singular_hessians(name):
 
 
 def test_empirical_hessian_is_the_derivative_of_the_gradient():
-    from relumine.papers.zhong2017.gradient import gradient
+    from relumine.papers.zhong2017.descent import gradient
 
     truth = planted.network(4, 2, rng=0, family="conditioned", activation="tanh")
     X, y = planted.sample(truth, 300, rng=1)
