@@ -52,3 +52,10 @@ def test_the_table_of_rooms_names_their_boxes(paper: str) -> None:
     named = re.findall(r"`(\w+)`", row)[1:]
     assert named
     assert set(named) <= set(getattr(rl.papers, paper).__all__)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_no_module_hides_behind_a_name_of_its_room(paper: str) -> None:
+    room = getattr(rl.papers, paper)
+    modules = {path.stem for path in Path(room.__file__).parent.glob("*.py")}
+    assert not modules & set(room.__all__)

@@ -126,9 +126,9 @@ def test_with_noise_all_rows_count(write: Write) -> None:
     truth = planted.network(6, 2, rng=2, family="conditioned", activation="squared_relu")
     X, y = planted.sample(truth, 20_000, noise=0.3, rng=3)
     source = open_source(write(X, y), target="y")
-    whole = zhong2017.recover_zhong(X, y, 2, rng=0)
-    found = zhong2017.recover_zhong(source, None, 2, memory=3e5, rng=0)
-    few = zhong2017.recover_zhong(X[:1300], y[:1300], 2, rng=0)
+    whole = zhong2017.recover_zhong(X, y, 2, rng=0, iterations=300)
+    found = zhong2017.recover_zhong(source, None, 2, memory=3e5, rng=0, iterations=300)
+    few = zhong2017.recover_zhong(X[:1300], y[:1300], 2, rng=0, iterations=300)
     errors = [metrics.parameter_error(truth, net.network) for net in (whole, found, few)]
     assert errors[1] < 1.1 * errors[0] + 1e-4
     assert errors[1] < 0.5 * errors[2]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
 from relumine import Network, metrics, planted
-from relumine.papers.mondelli2019.assumptions import assumptions, correlation
 from relumine.papers.mondelli2019.hardness import (
     hermite_number,
     mean_products,
@@ -18,6 +17,7 @@ from relumine.papers.mondelli2019.hardness import (
     separated_weights_bound,
     trivial_risks,
 )
+from relumine.papers.mondelli2019.isotropy import assumptions, correlation
 from relumine.papers.mondelli2019.regimes import least_order, regime
 from relumine.results import InvalidInput
 

@@ -12,8 +12,8 @@ from relumine.data.views import Affine, Less, rows_of, seen
 from relumine.papers.zhong2017 import moments as zhong_moments
 from relumine.papers.zhong2017 import span
 from relumine.papers.zhong2017.algorithms import Start, initialise, learn, partition
+from relumine.papers.zhong2017.descent import descend, gradient, theorem_step
 from relumine.papers.zhong2017.figure import distance
-from relumine.papers.zhong2017.gradient import descend, gradient, theorem_step
 from relumine.papers.zhong2017.magsign import recover_magnitudes
 from relumine.papers.zhong2017.method import recover_zhong
 from relumine.tensors.hermite import hermite_tensor

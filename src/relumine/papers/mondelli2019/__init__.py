@@ -17,7 +17,6 @@ True
 ('hard', 'easy')
 """
 
-from relumine.papers.mondelli2019.assumptions import Assumptions, assumptions, correlation
 from relumine.papers.mondelli2019.hardness import (
     Bound,
     TrivialRisks,
@@ -28,6 +27,7 @@ from relumine.papers.mondelli2019.hardness import (
     separated_weights_bound,
     trivial_risks,
 )
+from relumine.papers.mondelli2019.isotropy import Assumptions, assumptions, correlation
 from relumine.papers.mondelli2019.reduction import (
     decompose_by_learning,
     labels_from_tensors,

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from relumine import activations
 from relumine.activations import Activation, gaussian_mean
 from relumine.metrics import quadrature_kernel
-from relumine.papers.mondelli2019.assumptions import assumptions, correlation, weight_rows
+from relumine.papers.mondelli2019.isotropy import assumptions, correlation, weight_rows
 from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]

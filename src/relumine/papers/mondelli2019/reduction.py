@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations
 from relumine.activations import Activation, Polynomial
-from relumine.papers.mondelli2019.assumptions import weight_rows
+from relumine.papers.mondelli2019.isotropy import weight_rows
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import SymmetricTensor, powers, rank_one_sum
 

@@ -2,8 +2,8 @@
 
 :func:`decode` is the whole way, from samples to a certificate. Its pieces: :class:`Additive`, the model with the
 centred gradient of Eq. (4); :func:`descend`, the paper's projected iteration; :func:`gauss_newton`, ours;
-:func:`tails`, the T(θ) and S(θ) of Definition 2.1 with Theorem 3.1's step and rate; :func:`judge`, the verdict on rows
-the fit never saw.
+:func:`tails`, the T(θ) and S(θ) of Definition 2.1 with Theorem 3.1's step and rate. The module ``judge`` is
+the verdict on rows the fit never saw.
 
 Examples
 --------
@@ -23,8 +23,7 @@ True
 """
 
 from relumine.papers.oymak2018.additive import Additive, Iterate, descend, gauss_newton, largest_eigenvalue
-from relumine.papers.oymak2018.judge import judge
-from relumine.papers.oymak2018.leftover import Evidence, evidence
+from relumine.papers.oymak2018.evidence import Evidence
 from relumine.papers.oymak2018.method import Decoding, DecodingFailed, decode
 from relumine.papers.oymak2018.probes import Tails, column_tails, sample_tails, tails
 
@@ -38,9 +37,7 @@ __all__ = [
     "column_tails",
     "decode",
     "descend",
-    "evidence",
     "gauss_newton",
-    "judge",
     "largest_eigenvalue",
     "sample_tails",
     "tails",

@@ -16,12 +16,12 @@ True
 """
 
 from relumine.papers.zhong2017.algorithms import Start, initialise, learn, partition
+from relumine.papers.zhong2017.conditions import constants, properties, table
 from relumine.papers.zhong2017.curvature import conditioning, empirical_hessian, extremes, population_hessian
-from relumine.papers.zhong2017.gradient import Iterate, descend, gradient, theorem_step
+from relumine.papers.zhong2017.descent import Iterate, descend, gradient, theorem_step
 from relumine.papers.zhong2017.magsign import recover_magnitudes
 from relumine.papers.zhong2017.method import CAPABILITIES, ZhongRecovery, recover_zhong
 from relumine.papers.zhong2017.moments import find_span, moments_inside
-from relumine.papers.zhong2017.properties import constants, properties, table
 from relumine.papers.zhong2017.span import Orders, moment_orders, weight_span
 
 __all__ = [

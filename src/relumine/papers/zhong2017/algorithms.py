@@ -17,7 +17,7 @@ from relumine.activations import Activation
 from relumine.data.sources import Source, count
 from relumine.data.views import Only, Projected, few_of, rows_of, seen
 from relumine.papers.samples import mean_square
-from relumine.papers.zhong2017.gradient import Iterate, Step, descend
+from relumine.papers.zhong2017.descent import Iterate, Step, descend
 from relumine.papers.zhong2017.magsign import recover_magnitudes
 from relumine.papers.zhong2017.moments import Moments, contract, find_span, moments_inside
 from relumine.papers.zhong2017.span import Orders, moment_orders

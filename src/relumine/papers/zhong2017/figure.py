@@ -28,7 +28,7 @@ from relumine import Network, metrics, planted, recover
 from relumine.data.views import rows_of
 from relumine.papers.cells import Cells, command, fill, picture, short
 from relumine.papers.zhong2017.algorithms import initialise, learn
-from relumine.papers.zhong2017.gradient import descend
+from relumine.papers.zhong2017.descent import descend
 
 FOLDER = Path("zhong2017")  # where JSON and pictures go unless told otherwise
 FIGURES = ("1a", "1b", "1c", "line", "auto")

@@ -22,7 +22,7 @@ from relumine.network import Network
 from relumine.papers.capabilities import Capabilities
 from relumine.papers.samples import check_varies, checked, mean_square, rms_error, set_aside
 from relumine.papers.zhong2017.algorithms import Start, initialise, learn
-from relumine.papers.zhong2017.gradient import Step
+from relumine.papers.zhong2017.descent import Step
 from relumine.papers.zhong2017.moments import Moments
 from relumine.papers.zhong2017.span import moment_orders
 from relumine.results import Certificate, InvalidInput, Progress, ProgressCallback, Recovery, Stage, Status, Units
