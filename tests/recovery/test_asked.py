@@ -20,7 +20,6 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("the source was opened before the request was checked")
 
     monkeypatch.setattr(door, "open_source", opened)
-    monkeypatch.setattr(door, "as_samples", opened)
 
 
 @pytest.mark.usefixtures("closed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from os import PathLike
@@ -14,7 +15,9 @@ from relumine.activations import Activation
 from relumine.data.sources import Samples, Source, count, materialise, open_source
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
+from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
+from relumine.papers.zhong2017.method import recover_zhong
 from relumine.recovery.asked import Asked, check
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
@@ -24,6 +27,7 @@ from relumine.run import Run
 
 __all__ = ["recover"]
 
+_PAPERS: dict[str, Callable[..., Recovery]] = {"awasthi": recover_awasthi, "zhong": recover_zhong}
 _STARTS, _HOPELESS = 20, 1  # starts before giving up, in general and where theory gives no hope
 _COPIES = 8  # bytes in use for one byte of raw rows, at the worst moment
 
@@ -129,7 +133,7 @@ def recover(
     )
     run = Run.of(asked.rng, asked.seconds, progress)
     data = _opened(X, y, sample_weight, asked.source)
-    result = _own_way(data, asked, run) if asked.method.run is None else _of_a_paper(data, asked)
+    result = _of_a_paper(data, asked) if asked.method.name in _PAPERS else _own_way(data, asked, run)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
         result = _consolidated(result)
     if on_failure == "raise" and not result.ok and result.status is not Status.INTERRUPTED:
@@ -180,35 +184,17 @@ def _few_or_all(data: Samples | Source, memory: float, problem: Problem, run: Ru
 
 
 def _of_a_paper(data: Samples | Source, asked: Asked) -> Recovery:
-    """A method as its paper prints it, on rows in memory."""
-    assert asked.method.run is not None
-    samples = _in_memory(data, asked)
-    if samples.weight is not None:  # weights that came with chunks or files
-        raise InvalidInput(
-            f"method={asked.name!r} does not take sample_weight", argument="sample_weight", remedy="use method='auto'"
-        )
-    result = asked.method.run(
-        samples.X, samples.y, asked.width, activation=asked.activation, rng=asked.rng, **asked.options
-    )
-    if result.ok or not (samples.d and asked.width):
+    """A method as its paper prints it; rows that do not fit in memory stay where they are."""
+    options = {**asked.options, **({"memory": asked.memory} if "memory" in asked.method.options else {})}
+    if not isinstance(data, Samples) and 8.0 * count(data) * (data.d + data.q) <= asked.memory:
+        data = materialise(data)
+    run = _PAPERS[asked.method.name]
+    result = run(data, None, asked.width, activation=asked.activation, rng=asked.rng, **options)
+    if result.ok or not (data.d and asked.width):
         return result
-    theory = regime(samples.d, asked.width, asked.activation)
+    theory = regime(data.d, asked.width, asked.activation)
     status, message = explained(result.status, result.message, theory, timed_out=False)
     return replace(result, status=status, message=message)
-
-
-def _in_memory(data: Samples | Source, asked: Asked) -> Samples:
-    if isinstance(data, Samples):
-        return data
-    needed = 8.0 * count(data) * (data.d + data.q)
-    if needed > asked.memory:
-        raise InvalidInput(
-            f"method={asked.name!r} works on rows in memory; {data.label} has {needed / 1e6:.0f} MB of them, more than "
-            f"memory={asked.memory:g} bytes",
-            argument="memory",
-            remedy="raise memory=, or use method='auto', which can leave them where they are",
-        )
-    return materialise(data)
 
 
 def _starts(d: int, width: int | None, sigma: Activation) -> int:
