@@ -28,11 +28,11 @@ from relumine.run import Run
 
 __all__ = ["Search"]
 
-STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise: 3 to 4 is usual for noise
+STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise: noise stays about 3
 _MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap: d⁴/24 = 34 000 numbers
 _COLLAPSE = replace(SEARCH, steps=40, damping=1e-4, plateau=8, gain=0.5)  # a short look whether the loss collapses
 _BETWEEN = 100.0  # kinks that no sample lies between are no further apart than this over the number of rows
-# student width over width, start by start: 1.5 collapses most often for its price; where it does not, others may
+# student width over width, start by start: 1.5 as a rule; where that does not collapse, another width may
 _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)
 _TIED = 4.0  # difference of N log(loss) within which two fits are as good: twice the log likelihood ratio of 2σ
 _BEATEN = 10.0  # difference of BIC from which a wider student counts as better ("very strong", Kass & Raftery 1995)
