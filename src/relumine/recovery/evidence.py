@@ -18,7 +18,7 @@ from relumine.fit.leverage import unseen_share
 from relumine.network import Network
 from relumine.papers.mondelli2019.regimes import Regime, regime
 from relumine.recovery.signs import Answer, one_sided
-from relumine.recovery.task import Task
+from relumine.recovery.task import MemoryTask, Task
 
 Array = NDArray[np.float64]
 
@@ -194,7 +194,7 @@ def gather(
         parameters=p,
         affine=task.parameters(0),
         one_more=task.parameters(1) - task.parameters(0),
-        noise=0.0 if answer.exact else max(rms(inference.noise), rms(task.digits.rounding)),
+        noise=0.0 if answer.exact else _noise(task, net, inference, p),
         condition=inference.condition,
         gain=-N * log(max(answer.loss, 1e-300)) - (p - task.parameters(0)) * log(N),
         score=structure_score(answer.rows, task.shape, answer.model) if tested else 0.0,
@@ -209,6 +209,20 @@ def gather(
         confirmations=_confirmations(task, inference),
         theory=regime(net.d, units_seen, net.activation) if net.d and units_seen else None,
     )
+
+
+def _noise(task: Task, net: Network, inference: Inference, p: int) -> float:
+    """The standard deviation claimed: never below the rounding of y, nor what the returned network itself leaves.
+
+    Behind a large offset or a steep plane the way back to the user's coordinates costs digits, too.
+    """
+    found = [rms(inference.noise), rms(task.digits.rounding)]
+    if isinstance(task, MemoryTask):
+        left = np.delete(task.samples.y - net(task.samples.X), task.aside, axis=0).reshape(task.rows.n, -1)
+        weight = None if task.samples.weight is None else np.delete(task.samples.weight, task.aside)
+        spare = max(1.0 - p / (task.rows.n * task.q), 1.0 / task.rows.n)
+        found.append(rms(np.sqrt(np.average(left**2, axis=0, weights=weight) / spare)))
+    return max(found)
 
 
 def _confirmations(task: Task, inference: Inference) -> Confirmations:
