@@ -62,6 +62,10 @@ def _decided(e: Evidence) -> tuple[Status, str]:
     for rule in _OF_EXACT if e.exact else _OF_NOISY:
         if (found := rule(e)) is not None:
             return found
+    if e.rounded:
+        return Status.NOISY, (
+            f"{e.units} units; what is left has standard deviation {e.noise:.3g}, no more than the rounding of y."
+        )
     if not e.exact:
         return Status.NOISY, f"{e.units} units; what is left looks like noise of standard deviation {e.noise:.3g}."
     error, rows = e.checked
@@ -161,7 +165,7 @@ def _too_few_numbers(e: Evidence) -> tuple[Status, str] | None:
 
 
 def _rival(e: Evidence) -> tuple[Status, str] | None:
-    if e.rival is None:
+    if e.rival is None or e.rounded:  # the simplest network within rounding wins
         return None
     return (
         Status.NOT_RECOVERED,
@@ -179,7 +183,7 @@ def _chance(e: Evidence) -> tuple[Status, str] | None:
 
 
 def _structure(e: Evidence) -> tuple[Status, str] | None:
-    if e.score < STRUCTURE:
+    if e.score < STRUCTURE or e.rounded:  # rounding is not at random, and shows
         return None
     return Status.NOT_RECOVERED, f"The residual is not noise (score {e.score:.1f}; noise stays below {STRUCTURE:g})."
 
