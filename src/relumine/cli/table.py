@@ -8,14 +8,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from relumine.data.sources import Source, open_source
 from relumine.results import InvalidInput
 
 __all__ = ["Table", "columns_of", "open_table"]
-
-Decimal = Literal[".", ","]
 
 
 @dataclass
@@ -33,7 +30,7 @@ class Table:
     mixed: frozenset[str] = frozenset()
     named: bool = True
     delimiter: str | None = None
-    decimal: Decimal | None = None
+    decimal: str | None = None
 
     def column(self, name: str) -> str:
         """The column meant: its name, its name but for case and spaces, or its number from 0."""
@@ -85,7 +82,7 @@ class Table:
 
     def source(self, inputs: list[str], targets: list[str], skip_bad_rows: bool = False) -> Source:
         """The rows; no targets: inputs alone."""
-        bad: Literal["skip", "raise"] = "skip" if skip_bad_rows else "raise"
+        bad: Literal[skip, "raise"] = "skip" if skip_bad_rows else "raise"
         if self.path.lower().endswith(".npz"):
             if len(inputs) + 1 < len(self.names):
                 raise InvalidInput(f"{self.path}: the columns of an npz file cannot be chosen; save those wanted as X")
@@ -100,7 +97,7 @@ class Table:
         )
 
 
-def open_table(path: str, delimiter: str | None = None, decimal: Decimal | None = None) -> Table:
+def open_table(path: str, delimiter: str | None = None, decimal: str | None = None) -> Table:
     """Look at a file (or a glob, or a folder of files): its kind, its columns, its dialect."""
     if not path or "\0" in path:
         raise InvalidInput("the name of the file is empty" if not path else "the name of the file holds a null byte")
