@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from relumine.data.sources import Source, open_source
 from relumine.results import InvalidInput
@@ -82,7 +83,7 @@ class Table:
 
     def source(self, inputs: list[str], targets: list[str], skip_bad_rows: bool = False) -> Source:
         """The rows; no targets: inputs alone."""
-        bad: Literal[skip, "raise"] = "skip" if skip_bad_rows else "raise"
+        bad: Literal["skip", "raise"] = "skip" if skip_bad_rows else "raise"
         if self.path.lower().endswith(".npz"):
             if len(inputs) + 1 < len(self.names):
                 raise InvalidInput(f"{self.path}: the columns of an npz file cannot be chosen; save those wanted as X")
@@ -93,7 +94,7 @@ class Table:
             features=inputs,
             bad_rows=bad,
             delimiter=self.delimiter,
-            decimal=self.decimal,
+            decimal=self.decimal,  # type: ignore[arg-type]  # checked when the file was looked at
         )
 
 
