@@ -17,7 +17,8 @@ Every stretch lies between two pieces of which at least a *stub* is known: three
 
 1. The lines of its two stubs agree: one query in the middle confirms that there is no kink.
 2. They cross inside: ask at the crossing. If the value fits, ask a point on each side; if these fit, too, it is a kink.
-3. Otherwise split the stretch by a stub, at the point asked last or in the middle.
+3. Otherwise ask in the middle. An answer that fits one of the pieces shows that this half has no kink.
+4. An answer that fits neither becomes a stub, by two more points beside it, and splits the stretch.
 
 A comparison is made against the noise of the answers, measured from the second differences of the first stubs, times
 how far a prediction extrapolates. What is left too short for any difference to exceed that is one kink.
@@ -355,7 +356,7 @@ class _Search:
             return
         if s.stage != "split":
             crossing = None if s.agree() else s.crossing()
-            s.stage = "flat" if s.agree() else "split" if crossing is None else "crossing"
+            s.stage = "flat" if s.agree() else "middle" if crossing is None else "crossing"
             s.asks = [self._between(s, 0.5) if crossing is None else crossing]
         if s.stage == "split":
             s.asks = self._stub(s)
@@ -404,15 +405,31 @@ class _Search:
             for piece, fit, t, v in zip((s.left, s.right), fits, s.asks, values):
                 if fit:
                     piece.add(t, v)
-            if not (all(fits) and self._confirmed(s)):
+            if not all(fits):
+                self._behind(s, values, fits)
+            elif not self._confirmed(s):
                 self._again(s, "split")
         else:
             s.point = (s.asks[0], values[0])
-            both = s.left.fits(*s.point) and s.right.fits(*s.point)
-            if both and s.stage == "crossing":
+            left, right = s.left.fits(*s.point), s.right.fits(*s.point)
+            if s.stage == "middle" and left != right:  # no kink on this half
+                (s.left if left else s.right).add(*s.point)
+                self._again(s, "")
+            elif left and right and s.stage == "crossing":
                 self._again(s, "sides")
-            elif not (both and self._joined(s)):
+            elif not (left and right and s.stage == "flat" and self._joined(s)):
                 self._again(s, "split")
+
+    def _behind(self, s: _Stretch, values: Array, fits: tuple[bool, bool]) -> None:
+        """The crossing lies behind both of two kinks: all three points then belong to one of the pieces."""
+        assert s.point is not None
+        for fit, other, t, v in ((fits[1], s.right, s.asks[0], values[0]), (fits[0], s.left, s.asks[1], values[1])):
+            if fit and other.fits(t, v) and other.fits(*s.point):
+                other.add(*s.point)
+                other.add(t, v)
+                self._again(s, "")
+                return
+        self._again(s, "split")
 
     def _joined(self, s: _Stretch) -> bool:
         """One piece, if all points of both are on one line."""
