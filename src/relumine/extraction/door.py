@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine.extraction.boxes import open_box
 from relumine.extraction.queries import Queries
-from relumine.extraction.run import PROBE, WIDER, Run
+from relumine.extraction.random_rows import PROBE, WIDER, Run
 from relumine.extraction.sampling import Sampler, make_sampler
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, Status
 

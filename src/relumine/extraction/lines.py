@@ -41,6 +41,7 @@ __all__ = ["Ask", "Crossings", "Line", "Noise", "Piece", "kinks"]
 _EPS = float(np.finfo(float).eps)
 _CELLS = 6  # stretches of the first round; their stubs also measure the noise, so fewer would not do
 _STUB = 1e-6  # half-width of a stub in radians, for answers in double precision: seldom on a kink, ten digits of slope
+_SUSPECT = 1e-13  # relative noise that is no rounding of double precision: wider stubs tell what it is
 _WIDEST = 1e-2  # radians that a stub may take where answers are rough
 _INNER = 30.0  # up to so many τ rounding is taken for constant, beyond for proportional to |t|
 _SURE = 12.0  # standard deviations of noise within which a value fits: rounding errors are not normal
@@ -214,7 +215,7 @@ def kinks(
     ask: Ask,
     lines: Sequence[Line],
     *,
-    floor: float = 0.0,
+    floor: Noise | None = None,
     most: int | None = None,
     over: Callable[[], bool] = lambda: False,
 ) -> list[Crossings]:
@@ -225,8 +226,8 @@ def kinks(
     ask : callable
         (n, d) → (n, q), pure; called once a round with what all stretches of all lines want to know.
     lines : sequence of Line
-    floor : float
-        Relative error of the values that ``ask`` returns, where it is known to exceed their rounding.
+    floor : Noise, optional
+        Error of the values that ``ask`` returns, where it is known to exceed their rounding.
     most : int, optional
         Queries after which the search of what is still open is given up; ``doubts`` names it.
     over : callable
@@ -251,7 +252,7 @@ def kinks(
 class _Search:
     """The state: open stretches, kinks found, and what could not be resolved."""
 
-    def __init__(self, ask: Ask, lines: list[Line], floor: float) -> None:
+    def __init__(self, ask: Ask, lines: list[Line], floor: Noise | None) -> None:
         self.ask, self.lines, self.floor = ask, lines, floor
         self.open: list[_Stretch] = []
         self.pieces: list[list[Piece]] = [[] for _ in lines]
@@ -276,7 +277,8 @@ class _Search:
         t, v = self._stubs(spots, self.width)
         noise = self._measure(spots, t, v)
         wanted = min(float(np.sqrt(noise.relative)), _WIDEST)
-        if wanted > 4.0 * self.width:
+        if noise.relative > _SUSPECT and self.floor is None:
+            wanted = max(wanted, 16.0 * self.width)
             wide = self._stubs(spots, wanted)
             rough = self._measure(spots, *wide)
             # rounding does not grow with the distance of the points, curvature does
@@ -316,11 +318,13 @@ class _Search:
         near = far <= _INNER * scale
         near |= not near.any()
         # a box whose values happen to be exact still rounds elsewhere: no less than two units in the last place
-        least = max(2.0 * _EPS, self.floor)
+        least = 2.0 * _EPS
         size = np.maximum(np.median(np.abs(v[near, 1]), axis=0), np.finfo(float).tiny)
         level = np.maximum(_spread(off[near]), least * size)
         steep = np.abs(v[:, 1] - np.median(v[near, 1], axis=0)) / np.maximum(far, scale)[:, None]
         growth = np.maximum(_spread(off[~near] / far[~near, None]), least * np.median(steep, axis=0))
+        if self.floor is not None:
+            level, growth = np.maximum(level, self.floor.level), np.maximum(growth, self.floor.growth)
         self.near, self.far = list(off[near]), list(off[~near] / far[~near, None])
         return Noise(level, growth, float((level / (size + scale.max() * np.median(steep, axis=0))).max()))
 

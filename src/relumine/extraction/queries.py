@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.boxes import Box
+from relumine.extraction.boxes import Box, call
 from relumine.formats.files import write_atomically
 from relumine.formats.npz import arrays
 from relumine.results import InvalidInput, RelumineError
+from relumine.run import Run
 
 Array = NDArray[np.float64]
 
-__all__ = ["BlackBoxFailed", "Queries"]
+__all__ = ["BlackBoxFailed", "Ended", "Queries", "Unanswered"]
 
 _MOST_BYTES = 1 << 34  # of a file of saved queries
 _EVERY = 10.0  # seconds between savings
@@ -27,6 +28,14 @@ _MISSES = 8  # rows given up one after the other before the box is
 
 class BlackBoxFailed(RelumineError):
     """The black box stopped answering; what it had answered is saved, if a file was named."""
+
+
+class Ended(RelumineError):
+    """No more can be asked: the budget is spent, the time is over, or someone asked to stop."""
+
+
+class Unanswered(RelumineError):
+    """The box does not answer some rows that lines need; random rows can do without them."""
 
 
 class Queries:
@@ -48,6 +57,12 @@ class Queries:
         Rows asked at once, at most.
     save : Path, optional
         An .npz file for ``X`` and ``y``, rewritten atomically every ten seconds and at the end.
+    budget : int
+        Most rows to ask by :meth:`answers`.
+    timeout : float
+        Seconds that one call may take; then it is abandoned and counts as failed.
+    run : Run, optional
+        Deadline and stop request.
     """
 
     def __init__(
@@ -60,13 +75,19 @@ class Queries:
         rate_limit: float | None = None,
         batch: int = 4096,
         save: Path | None = None,
+        budget: int = 1 << 62,
+        timeout: float = 300.0,
+        run: Run | None = None,
     ) -> None:
         self.box, self.dim, self.retries, self.pause = box, dim, retries, pause
+        self.budget, self.timeout, self.run = budget, timeout, run or Run.of()
+        self.way, self.seed = "", 0
+        self._index: dict[int, int] = {}
         self.rate, self.file = rate_limit, save
         self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
         self.parts: list[tuple[Array, Array]] = []
         self.count = self.calls = self.retried = self.dropped = 0
-        self._misses, self._next, self._saved = 0, 0.0, time.monotonic()
+        self._misses, self._next, self._saved, self._n = 0, 0.0, time.monotonic(), 0
         self._q: int | None = None
         self._plain = False
 
@@ -75,7 +96,7 @@ class Queries:
     @property
     def n(self) -> int:
         """Rows with an answer."""
-        return sum(len(X) for X, _ in self.parts)
+        return self._n
 
     def ask(self, X: Array, keep_going: Callable[[], bool] = lambda: True) -> None:
         """Ask for the rows of X and remember the answers; saved also if this ends with an error or Ctrl-C."""
@@ -90,6 +111,38 @@ class Queries:
                     self.save()
         finally:
             self.save()
+
+    def answers(self, X: Array) -> Array:
+        """The values (n, q) at the rows of X; no row is asked that was answered before."""
+        X = self.box.rounded(X)
+        keys = [hash(row.tobytes()) for row in X]
+        new = [i for i, key in enumerate(keys) if key not in self._index]
+        if new:
+            if len(new) > self.budget - self.count:
+                raise Ended(f"the budget of {self.budget} rows is spent")
+            self.ask(X if len(new) == len(X) else X[new], lambda: not self.run.over)
+            if self.run.over and any(keys[i] not in self._index for i in new):
+                raise Ended("the time is over" if self.run.left <= 0.0 else "stopped")
+        at = [self._index.get(key, -1) for key in keys]
+        if min(at, default=0) < 0:
+            raise Unanswered(f"{at.count(-1)} of {len(X)} rows on a line have no answer")
+        return self._values_at(np.array(at, dtype=np.intp))
+
+    def _values_at(self, at: NDArray[np.intp]) -> Array:
+        """Answers by number; those of one call lie in one part or a few."""
+        starts = np.cumsum([0, *(len(y) for _, y in self.parts)])
+        part = np.searchsorted(starts, at, side="right") - 1
+        out = np.empty((len(at), self._q or 1))
+        for k in np.unique(part):
+            mine = part == k
+            out[mine] = self.parts[k][1][at[mine] - starts[k]]
+        return out
+
+    def _remember(self, X: Array, y: Array) -> None:
+        first = self.n
+        self._index.update((hash(row.tobytes()), first + i) for i, row in enumerate(X))
+        self.parts.append((X, y))
+        self._n = first + len(X)
 
     def again(self, X: Array) -> Array:
         """Ask rows again without remembering the answers (rows that fail are NaN): does the box repeat itself?
@@ -123,6 +176,8 @@ class Queries:
         """Ask, try again what failed, split what keeps failing."""
         word = _NOT_FINITE
         for attempt in range(retries + 1):
+            if self.run.over and self.n:
+                return
             self._wait(attempt, len(X))
             self.retried += attempt > 0
             try:
@@ -135,7 +190,7 @@ class Queries:
             good = np.isfinite(y).all(axis=1)
             if good.any():
                 self._misses = 0
-                self.parts.append((X[good], y[good]))
+                self._remember(X[good], y[good])
             X = X[~good]
             if not len(X):
                 return
@@ -153,17 +208,18 @@ class Queries:
     def _values(self, X: Array) -> Array:
         """One call: an (n, q) array, NaN included; anything else is an error."""
         self.calls += 1
-        answer = np.asarray(self.box.ask(X.copy()))
+        answer = np.asarray(call(self.box, X.copy(), min(self.timeout, self.run.left)))
         if np.iscomplexobj(answer):
             raise InvalidInput(f"the black box {self.box.name} answers complex numbers; wrap it to answer real ones")
         y = answer.astype(np.float64)
         if y.shape[:1] != (len(X),) or y.ndim > 2 or (y.ndim == 2 and not y.shape[1]):
             raise ValueError(f"{len(X)} rows were asked and an answer of shape {y.shape} came")
-        if self._q is None:
-            self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1 or y.shape[1] == 1
+        plain = y.ndim == 1 or y.shape[1] == 1
         y = y.reshape(len(X), -1)
-        if y.shape[1] != self._q:
+        if self._q is not None and y.shape[1] != self._q:
             raise ValueError(f"{self._q} outputs came before, and now {y.shape[1]}")
+        if self._q is None and np.isfinite(y).all(axis=1).any():  # only an answer that counts says how many there are
+            self._q, self._plain = y.shape[1], plain
         return y
 
     def _wait(self, attempt: int, rows: int) -> None:
@@ -199,15 +255,15 @@ class Queries:
             return
         X, y = self.data()
         buffer = io.BytesIO()
-        np.savez(buffer, X=X, y=y)
+        np.savez(buffer, X=X, y=y, way=np.array([*self.way.encode()], dtype=np.uint8), seed=np.array([self.seed]))
         write_atomically(self.file, buffer.getvalue())
 
     def resume(self) -> None:
         """Read what an earlier run saved."""
         assert self.file is not None
-        found = arrays(self.file, ("X", "y"), most=_MOST_BYTES)
+        found = arrays(self.file, ("X", "y", "way", "seed"), most=_MOST_BYTES)
         X, y = found.get("X", np.zeros(0)), found.get("y", np.zeros(0))
-        if len(found) != 2 or X.ndim != 2 or y.ndim not in (1, 2) or len(X) != len(y) or 0 in y.shape[1:]:
+        if not {"X", "y"} <= set(found) or X.ndim != 2 or y.ndim not in (1, 2) or len(X) != len(y) or 0 in y.shape[1:]:
             held = ", ".join(f"{name} {array.shape}" for name, array in found.items()) or "nothing"
             raise InvalidInput(f"{self.file} does not hold saved queries, X (n, d) and y (n,) or (n, q): it has {held}")
         if X.shape[1] != self.dim:
@@ -217,4 +273,6 @@ class Queries:
         if np.iscomplexobj(X) or np.iscomplexobj(y) or not (np.isfinite(X).all() and np.isfinite(y).all()):
             raise InvalidInput(f"{self.file} holds NaN, infinite or complex values")
         self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1
-        self.parts = [(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64).reshape(len(X), -1))]
+        self._remember(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64).reshape(len(X), -1))
+        self.way = bytes(np.asarray(found.get("way", []), dtype=np.uint8)[:16]).decode(errors="replace")
+        self.seed = int(np.asarray(found.get("seed", [0])).ravel()[0])

@@ -28,7 +28,7 @@ from relumine.network import Network
 
 Array = NDArray[np.float64]
 
-__all__ = ["Precision", "units_of_line"]
+__all__ = ["Precision", "roomiest", "units_of_line"]
 
 _ROUNDS = 8  # of steps asked again; each leaves a few per cent of those before
 _SHORTER = 1.0 / 16.0  # never the other way: two steps across one kink from both of its sides would hide each other
@@ -44,7 +44,7 @@ class Precision:
     measurement. ``again``: share of the pieces that may be measured again.
     """
 
-    step: float = 0.02
+    step: float = 0.12
     target: float = 1e-12
     again: float = 0.12
 
@@ -53,7 +53,7 @@ class Precision:
         """Double precision: most pieces are good enough. Single: longer steps, and all pieces twice."""
         if relative < 1e-11:
             return cls()
-        return cls(step=min(max(0.02, relative**0.2), 0.1), target=0.0, again=1.0)
+        return cls(step=0.12, target=0.0, again=1.0)
 
 
 def units_of_line(
@@ -65,6 +65,12 @@ def units_of_line(
     t = 0, so the gradient there need not be asked.
     """
     return _Measurement(ask, found, precision, room, known).network()
+
+
+def roomiest(found: Crossings) -> float:
+    """A place t in the piece with the most room around it, for its distance from the centre."""
+    base, half = _bases(found)
+    return float(base[np.argmax(half / (found.line.scale + np.abs(base)))])
 
 
 class _Measurement:
@@ -247,8 +253,8 @@ class _Measurement:
 def _bases(found: Crossings) -> tuple[Array, Array]:
     """The middle of every piece, (k+1,), and how far one may go from there in other directions.
 
-    Outer pieces count as long as τ + |t|. A kink at |t| far beyond the median τ of all is that of a unit nearly parallel
-    to the line, w·u ≈ τ/(|t|√d): in other directions it is nearer, by that factor, than along the line.
+    Outer pieces count as long as τ + |t|. A kink at |t| far beyond the median τ of all is that of a unit nearly
+    parallel to the line, w·u ≈ τ/(|t|√d): in other directions it is nearer, by that factor, than along the line.
     """
     line, t = found.line, found.t
     if not len(t):
