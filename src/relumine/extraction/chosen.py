@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.extraction.lines import Ask, Crossings, Line, Noise, kinks
+from relumine.extraction.queries import Ended
 from relumine.extraction.sampling import Domain
 from relumine.extraction.units import Precision, roomiest, units_of_line
 from relumine.network import Network
@@ -37,7 +38,8 @@ class Chosen:
 
     ``reason``: why nothing (or not all) was found, in words; "" if the residual vanished. ``noise``: of the answers.
     ``lines``: those searched; ``left``: the largest residual of the last look, over what is tolerated; ``spread`` (q,):
-    standard deviation of the answers at random rows; ``seen``: rows looked at beside the search.
+    standard deviation of the answers at random rows; ``seen``: rows looked at beside the search. ``refused``: this is
+    no function for lines; ``ended``: time or budget ended the search.
     """
 
     network: Network
@@ -47,6 +49,13 @@ class Chosen:
     left: float = np.inf
     spread: Array = field(default_factory=lambda: np.ones(1))
     seen: int = 0
+    refused: bool = False
+    ended: bool = False
+
+    @property
+    def rough(self) -> bool:
+        """Whether the answers have fewer digits than double precision."""
+        return self.noise.relative > 1e-11
 
 
 def estimate(dim: int, width: int, lines: int = 2) -> int:
@@ -65,13 +74,25 @@ def chosen_queries(ask: Ask, domain: Domain, run: Run, width: int | None = None)
 
     ``ask`` answers in standard coordinates, (n, d) → (n, q).
     """
+    nothing = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((1, 0)))
+    state = Chosen(nothing, Noise(np.zeros(1), np.zeros(1)))
+    try:
+        _search(ask, state, domain, run, width)
+    except Ended as end:
+        state.reason, state.ended = str(end), True
+    return state
+
+
+def _search(ask: Ask, state: Chosen, domain: Domain, run: Run, width: int | None) -> None:
+    """The same, noting what is found as it is found."""
     line = domain.line(run.rng)
     run.report("first line", 0, 1.0, 0)
     (found,) = kinks(ask, [line], most=_most(width), over=lambda: run.over)
-    empty = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((len(found.noise.level), 0)))
-    state = Chosen(empty, found.noise, [line], _refusal(found))
+    state.network = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((len(found.noise.level), 0)))
+    state.noise, state.lines, state.reason, state.refused = found.noise, [line], _refusal(found), True
     if state.reason or run.over:
-        return state
+        return
+    state.refused = False
     precision = Precision.for_noise(found.noise.relative)
     run.report(f"gradients of {len(found.t) + 1} pieces", 1, 1.0, len(found.t))
     state.network = units_of_line(ask, found, precision, domain.room)
@@ -88,7 +109,6 @@ def chosen_queries(ask: Ask, domain: Domain, run: Run, width: int | None = None)
         if run.over or stuck >= _STUCK:
             break
         _add_units(ask, state, domain, line, precision, run, width)
-    return state
 
 
 def _add_units(
@@ -107,7 +127,8 @@ def _add_units(
     middle = more.pieces[int(np.searchsorted(more.t, 0.0))]
     known = bool((np.abs(middle.value(0.0)) + np.abs(middle.slope) <= _tolerance(state, 0.0)).all())
     run.report(f"gradients of {len(more.t)} pieces", len(state.lines), state.left, net.m + len(more.t))
-    state.network = _sum(net, units_of_line(residual, more, precision, domain.room, known))
+    extra = units_of_line(residual, more, precision, domain.room, known)
+    state.network = _sum(net, extra, max(_SAME, min(1e4 * state.noise.relative, 1e-2)))
 
 
 def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> float:
@@ -160,7 +181,7 @@ def _refusal(found: Crossings) -> str:
     return ""
 
 
-def _sum(one: Network, two: Network) -> Network:
+def _sum(one: Network, two: Network, same: float) -> Network:
     """One network for the sum; units of the same kink become one, and those that cancel disappear."""
     both = Network(
         np.vstack([one.W, two.W]),
@@ -169,4 +190,4 @@ def _sum(one: Network, two: Network) -> Network:
         v=one.v + two.v,
         c=one.c + two.c,
     )
-    return both.merge(_SAME)
+    return both.merge(same)

@@ -27,7 +27,7 @@ how far a prediction extrapolates. What is left too short for any difference to 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -166,6 +166,18 @@ class Crossings:
     pieces: tuple[Piece, ...]
     noise: Noise
     doubts: tuple[tuple[float, float], ...] = ()
+
+    def without(self, r: int) -> Crossings:
+        """The same without piece r (not an outer one): its two kinks become one, where the pieces beside it meet."""
+        one, two = self.pieces[r - 1], self.pieces[r + 1]
+        crossing = _Stretch(0, one, two).crossing()
+        t = 0.5 * (one.hi + two.lo) if crossing is None else crossing
+        return replace(
+            self,
+            t=np.concatenate([self.t[: r - 1], [t], self.t[r + 1 :]]),
+            jump=np.concatenate([self.jump[: r - 1], [two.slope - one.slope], self.jump[r + 1 :]]),
+            pieces=self.pieces[:r] + self.pieces[r + 1 :],
+        )
 
     @property
     def whole(self) -> bool:

@@ -248,6 +248,17 @@ class Queries:
         self.parts = [(X, y)] if len(X) else []
         return X, y[:, 0] if self._plain or self._q is None else y
 
+    @property
+    def plain(self) -> bool:
+        """Whether the box answers one number a row."""
+        return self._plain or self._q is None
+
+    def some(self, most: int) -> tuple[Array, Array]:
+        """A few of the rows answered and their values (k, q), from all over the log."""
+        X, y = self.data()
+        at = np.unique(np.linspace(0, len(X) - 1, most).astype(int))
+        return X[at], y.reshape(len(X), -1)[at]
+
     def save(self) -> None:
         """Write X and y, if a file was named."""
         self._saved = time.monotonic()
