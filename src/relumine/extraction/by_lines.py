@@ -12,8 +12,8 @@ from relumine.activations import Activation
 from relumine.extraction.chosen import ROUGH, Chosen, chosen_queries
 from relumine.extraction.judge import certify, known_units
 from relumine.extraction.lines import Ask
-from relumine.extraction.polish import Signed, signed
-from relumine.extraction.queries import Ended, Queries, Unanswered
+from relumine.extraction.polish import Signed, polished, signed
+from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
 from relumine.extraction.sampling import Domain
 from relumine.network import Network
 from relumine.results import Certificate, InvalidInput, Recovery, SearchRecord, Stage, Status
@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 __all__ = ["by_lines"]
 
 _AGAIN = 8  # rows asked a second time: does the box repeat itself?
+_NEAR = 30.0  # rows up to so many times √d from the centre take part in the polish
 _REPEATS = 1e-9  # relative difference of two answers to one question that is rounding
 
 
@@ -38,25 +39,45 @@ def by_lines(
     began = time.perf_counter()
     if log.n:
         _same_box(log)
+    elif run.over:
+        raise InvalidInput("the time (seconds=) was over before the black box was asked; give it more")
+    ask(
+        0.1 * domain.draw(np.random.default_rng(log.seed + 1), _AGAIN)
+    )  # does it answer at all, where inputs usually are?
     try:
-        state = chosen_queries(ask, domain, run, width)
-    except Unanswered as error:
+        state = chosen_queries(ask, domain, run, width, lambda state: _polish(state, domain, log))
+    except (Unanswered, BlackBoxFailed) as error:  # far out, perhaps, where a box need not answer
         log.forgive()
-        return None, str(error)
-    if state.refused and state.reason:
+        return None, f"it does not answer everywhere along a line ({error})"
+    if state.reason and not state.ended and (state.refused or state.rough):
         return None, state.reason
     stages = [Stage("lines and units", time.perf_counter() - began, None, f"{len(state.lines)} lines")]
     if state.ended or run.over:
         return _interrupted(state, domain, stages, log), ""
     try:
-        return _finished(ask, state, domain, run, activation, stages, log), ""
+        return _finished(ask, state, domain, run, activation, width, stages, log), ""
     except Ended as end:
         state.reason = str(end)
         return _interrupted(state, domain, stages, log), ""
 
 
+def _polish(state: Chosen, domain: Domain, log: Queries) -> None:
+    """All rows asked so far decide together, where that is not too much work; units that are one become one."""
+    X, y = log.data(everything=True)
+    Z = (X - domain.centre) / domain.scale
+    near = np.linalg.norm(Z, axis=1) <= _NEAR * np.sqrt(domain.d)
+    state.network = polished(state.network, Z[near], y.reshape(len(X), -1)[near], state.tolerance, len(state.lines) > 1)
+
+
 def _finished(
-    ask: Ask, state: Chosen, domain: Domain, run: Run, activation: Activation, stages: list[Stage], log: Queries
+    ask: Ask,
+    state: Chosen,
+    domain: Domain,
+    run: Run,
+    activation: Activation,
+    width: int | None,
+    stages: list[Stage],
+    log: Queries,
 ) -> Recovery:
     """Signs, fresh rows, and what they say."""
     began = time.perf_counter()
@@ -79,7 +100,7 @@ def _finished(
         status=status,
         message=word,
         certificate=certificate,
-        units=known_units(status, signs),
+        units=known_units(status, signs, width),
         stages=(*stages, Stage("signs and certificate", time.perf_counter() - began)),
         method="lines",
         search=_record(state, log),

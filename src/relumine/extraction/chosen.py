@@ -6,6 +6,7 @@ lines → units, are repeated on it along new lines. A line through a point wher
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,6 +53,11 @@ class Chosen:
     refused: bool = False
     ended: bool = False
 
+    def tolerance(self, t: float | Array) -> Array:
+        """How far f̂ may be off at a distance t and be right, (n, q): its digits, and what rounding of f makes of it."""
+        least = _EXACT * np.maximum(self.spread, np.finfo(float).tiny)
+        return np.asarray(np.multiply.outer(1.0 + np.abs(t) / self.lines[0].scale, least) + _TIMES * self.noise(t))
+
     @property
     def rough(self) -> bool:
         """Whether the answers have fewer digits than double precision."""
@@ -64,30 +70,35 @@ def estimate(dim: int, width: int, lines: int = 2) -> int:
     Examples
     --------
     >>> estimate(784, 128)
-    116253
+    115540
     """
     return round(1.12 * (width + 1) * dim + 13 * width + lines * (width + _RANDOM) + 300)
 
 
-def chosen_queries(ask: Ask, domain: Domain, run: Run, width: int | None = None) -> Chosen:
+def chosen_queries(
+    ask: Ask, domain: Domain, run: Run, width: int | None = None, improve: Callable[[Chosen], None] = lambda _: None
+) -> Chosen:
     """Lines and units until the residual has no kink and no value beyond rounding.
 
-    ``ask`` answers in standard coordinates, (n, d) → (n, q).
+    ``ask`` answers in standard coordinates, (n, d) → (n, q). ``improve``: gives the network so far more digits, from
+    rows that were asked already.
     """
     nothing = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((1, 0)))
     state = Chosen(nothing, Noise(np.zeros(1), np.zeros(1)))
     try:
-        _search(ask, state, domain, run, width)
+        _search(ask, state, domain, run, width, improve)
     except Ended as end:
         state.reason, state.ended = str(end), True
     return state
 
 
-def _search(ask: Ask, state: Chosen, domain: Domain, run: Run, width: int | None) -> None:
+def _search(
+    ask: Ask, state: Chosen, domain: Domain, run: Run, width: int | None, improve: Callable[[Chosen], None]
+) -> None:
     """The same, noting what is found as it is found."""
     line = domain.line(run.rng)
     run.report("first line", 0, 1.0, 0)
-    (found,) = kinks(ask, [line], most=_most(width), over=lambda: run.over)
+    (found,) = kinks(ask, [line], most=_most(width), rough=ROUGH, over=lambda: run.over)
     state.network = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((len(found.noise.level), 0)))
     state.noise, state.lines, state.reason, state.refused = found.noise, [line], _refusal(found), True
     if state.reason or run.over:
@@ -96,8 +107,10 @@ def _search(ask: Ask, state: Chosen, domain: Domain, run: Run, width: int | None
     precision = Precision.for_noise(found.noise.relative)
     run.report(f"gradients of {len(found.t) + 1} pieces", 1, 1.0, len(found.t))
     state.network = units_of_line(ask, found, precision, domain.room)
-    anchor, stuck = line.at(np.array(roomiest(found))), 0
-    for number in range(2, _LINES + 1):
+    if state.rough:
+        improve(state)
+    anchor, stuck, gained = line.at(np.array(roomiest(found))), 0, 1
+    for number in range(2, (4 if domain.limited else 1) * _LINES + 1):
         line, before = domain.line(run.rng, anchor), state.left
         state.left = _look(ask, state, domain, line, run)
         run.report("looking for more", number, state.left, state.network.m)
@@ -105,10 +118,14 @@ def _search(ask: Ask, state: Chosen, domain: Domain, run: Run, width: int | None
             state.reason = ""
             break
         state.reason = "what the units found leave of the answers does not vanish"
-        stuck = stuck + 1 if state.left > 0.1 * before else 0
+        # in a range every line meets other units, and one that meets none says little
+        stuck = stuck + 1 if state.left > 0.1 * before and not (domain.limited and gained) else 0
         if run.over or stuck >= _STUCK:
             break
+        gained = state.network.m
         _add_units(ask, state, domain, line, precision, run, width)
+        gained = state.network.m - gained
+        improve(state)
 
 
 def _add_units(
@@ -125,7 +142,7 @@ def _add_units(
     if not len(more.t) or len(more.doubts) > 4 + len(more.t) // 4 or run.over:
         return
     middle = more.pieces[int(np.searchsorted(more.t, 0.0))]
-    known = bool((np.abs(middle.value(0.0)) + np.abs(middle.slope) <= _tolerance(state, 0.0)).all())
+    known = bool((np.abs(middle.value(0.0)) + np.abs(middle.slope) <= state.tolerance(0.0)).all())
     run.report(f"gradients of {len(more.t)} pieces", len(state.lines), state.left, net.m + len(more.t))
     extra = units_of_line(residual, more, precision, domain.room, known)
     state.network = _sum(net, extra, max(_SAME, min(1e4 * state.noise.relative, 1e-2)))
@@ -149,14 +166,7 @@ def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> floa
     state.spread = np.maximum(state.spread, values.std(axis=0)) if state.seen else values.std(axis=0)
     state.seen += len(Z)
     distance = np.concatenate([np.abs(t), np.full(_RANDOM, line.scale)])
-    return float((np.abs(y - net(Z)) / _tolerance(state, distance)).max())
-
-
-def _tolerance(state: Chosen, t: float | Array) -> Array:
-    """How far f̂ may be off at a distance t and be right, (n, q): its digits, and what rounding of f makes of it."""
-    tau = state.lines[0].scale
-    least = np.maximum(state.spread, np.finfo(float).tiny)
-    return np.asarray(np.multiply.outer(1.0 + np.abs(t) / tau, _EXACT * least) + _TIMES * state.noise(t))
+    return float((np.abs(y - net(Z)) / state.tolerance(distance)).max())
 
 
 def _floor(state: Chosen, domain: Domain) -> Noise:

@@ -182,7 +182,7 @@ def extract(
         if target.exists():
             log.resume()
     result, way = _asked(log, where, queries, run, width, growth, budget, options)
-    X, y = log.data()
+    X, y = log.data(everything=True)
     found = Extraction(
         **{f.name: getattr(result, f.name) for f in fields(Recovery)},
         queries=log.count,
@@ -225,6 +225,7 @@ def _asked(
         result, reason = by_lines(log, where.domain, run, width, activation)
         if result is not None:
             return result, "chosen"
+        log.set_aside()
     log.way = "random"
     rows = RandomRows(log, where.draw, where.wide, log.seed, 100_000 if budget is None else budget, run, options)
     result = rows.until_certain(width, growth)

@@ -69,8 +69,11 @@ def certify(
     return certificate, status, word, Predictions(y, predicted)
 
 
-def known_units(status: Status, signs: Signed) -> Units:
+def known_units(status: Status, signs: Signed, width: int | None) -> Units:
     """Which units are known with their sign."""
     if not status.ok:
         return Units()
-    return Units(tuple(np.flatnonzero(~signs.open).tolist()), tuple(np.flatnonzero(signs.open).tolist()))
+    m = len(signs.open)
+    word = f"{(width or 0) - m} of {width} units: none with a kink of its own was found"
+    absorbed = (word,) if width is not None and m < width else ()
+    return Units(tuple(np.flatnonzero(~signs.open).tolist()), tuple(np.flatnonzero(signs.open).tolist()), absorbed)

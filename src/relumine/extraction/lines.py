@@ -229,6 +229,7 @@ def kinks(
     *,
     floor: Noise | None = None,
     most: int | None = None,
+    rough: float = np.inf,
     over: Callable[[], bool] = lambda: False,
 ) -> list[Crossings]:
     """All kinks of f along the lines.
@@ -242,6 +243,8 @@ def kinks(
         Error of the values that ``ask`` returns, where it is known to exceed their rounding.
     most : int, optional
         Queries after which the search of what is still open is given up; ``doubts`` names it.
+    rough : float
+        Relative noise beyond which the search does not begin, as it does not for a function that bends everywhere.
     over : callable
         Asked between rounds whether to come to an end.
 
@@ -254,7 +257,8 @@ def kinks(
     """
     search = _Search(ask, list(lines), floor)
     search.begin()
-    for _ in range(_ROUNDS):
+    hopeless = search.noise.curved or search.noise.relative > rough
+    for _ in range(0 if hopeless else _ROUNDS):
         if not search.open or over() or (most is not None and search.asked >= most):
             break
         search.round()
@@ -331,14 +335,18 @@ class _Search:
         near |= not near.any()
         # a box whose values happen to be exact still rounds elsewhere: no less than two units in the last place
         least = 2.0 * _EPS
-        size = np.maximum(np.median(np.abs(v[near, 1]), axis=0), np.finfo(float).tiny)
+        size = np.maximum(np.median(np.abs(v[near, 1]), axis=0), 0.01 * np.abs(v[near, 1]).max(axis=0))
+        size = np.where(size > 0.0, size, 1.0)  # zero wherever it was asked: any scale will do
         level = np.maximum(_spread(off[near]), least * size)
         steep = np.abs(v[:, 1] - np.median(v[near, 1], axis=0)) / np.maximum(far, scale)[:, None]
-        growth = np.maximum(_spread(off[~near] / far[~near, None]), least * np.median(steep, axis=0))
+        slope = np.maximum(np.median(steep, axis=0), 0.01 * steep.max(axis=0))
+        growth = np.maximum(_spread(off[~near] / far[~near, None]), least * slope)
         if self.floor is not None:
             level, growth = np.maximum(level, self.floor.level), np.maximum(growth, self.floor.growth)
         self.near, self.far = list(off[near]), list(off[~near] / far[~near, None])
-        return Noise(level, growth, float((level / (size + scale.max() * np.median(steep, axis=0))).max()))
+        # relative to how much the values vary, not to what they are: an offset has no digits to offer
+        vary = np.abs(v[near, 1] - np.median(v[near, 1], axis=0)).max(axis=0) + scale.max() * slope
+        return Noise(level, growth, float((level / np.where(vary > 0.0, vary, size)).max()))
 
     def _more_noise(self, line: Line, t: Array, v: Array) -> None:
         """Every further stub is one more measurement: the noise is never taken for less than most of them show."""

@@ -1,14 +1,20 @@
-"""From the sum that lines show to a network as people write it: the activation, and signs that leave no affine part.
+"""From the sum that lines show to a network as people write it: all digits, the activation, signs.
 
-Lines know every unit up to the sign of (w, b), because relu(z) = z + relu(−z): a flip only moves an affine function.
+Digits. On which side of each unit a row lies is known exactly; given that, f is linear in P_i = a_i (w_i, b_i) and the
+affine part: f(x) = Σ_i [z_i > 0] P_i·x̃ + τ·x̃. So all rows asked decide together, in one linear least squares problem
+(and a second one, should a side change). With q outputs P_i is (q, d+1) of rank one.
+
+Signs. Lines know every unit up to the sign of (w, b), because relu(z) = z + relu(−z): a flip moves an affine function.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lstsq
 
 from relumine.activations import Activation, LeakyReLU
 from relumine.network import Network, flip_columns
@@ -18,11 +24,76 @@ from relumine.tensors.subsets import subsets
 
 Array = NDArray[np.float64]
 
-__all__ = ["Signed", "signed"]
+__all__ = ["Signed", "polished", "signed"]
 
+_COLUMNS = 1500  # parameters up to which all rows are fitted together
+_SIDES = 6  # solutions at most: one suffices where no side changes
 _VANISHES = 1e-7  # of the affine part, relative to the largest unit: what is left of it is error, not a part
 _ROUGHLY = 3e-4  # the same for answers in single precision
 _DIGITS = 8.0  # to which the affine part is known: with more flips than that many digits, some match by chance
+
+
+def polished(net: Network, Z: Array, Y: Array, tolerance: Callable[[Array], Array], twins: bool = False) -> Network:
+    """The network fitted to rows Z (n, d) with answers Y (n, q); the same where that is too much work or no better.
+
+    ``tolerance``: how far it may be off at a distance from the centre, (n, q). ``twins``: units may stand beside each
+    other that correct one another; one is put in their place where the rows allow that.
+    """
+    allowed = tolerance(np.linalg.norm(Z, axis=1))
+    if not 0 < net.m <= _COLUMNS // (net.d + 1) - 1 or len(Z) < 1.1 * (net.m + 1) * (net.d + 1):
+        return net
+    best = _least_squares(net, Z, Y, allowed)
+    if _off(best, Z, Y, allowed) > 1.0:  # units are missing: the others must not make up for them
+        best = net
+    for same in (1e-2, 1e-3, 1e-4, 1e-5) if twins else ():
+        fewer = net.merge(same)
+        if fewer.m < best.m:
+            fewer = _least_squares(fewer, Z, Y, allowed)
+            if _off(fewer, Z, Y, allowed) <= 1.0:
+                return fewer
+    return best
+
+
+def _least_squares(net: Network, Z: Array, Y: Array, allowed: Array) -> Network:
+    """A few solutions of the linear problem, each with the sides of the one before; the best of them."""
+    weight = 1.0 / allowed.max(axis=1, keepdims=True)
+    ones, best, least = np.column_stack([Z, np.ones(len(Z))]), net, _off(net, Z, Y, allowed)
+    for _ in range(_SIDES):
+        on = Z @ net.W.T + net.b > 0.0
+        columns = np.concatenate([on[:, :, None] * ones[:, None, :], ones[:, None, :]], axis=1).reshape(len(Z), -1)
+        # the change, not the parameters: its error is a share of the change
+        change = lstsq(columns * weight, (Y - net(Z)) * weight, cond=1e-13, lapack_driver="gelsy")[0]
+        P = change.reshape(net.m + 1, net.d + 1, -1).transpose(2, 0, 1)
+        units = np.einsum("qm,md->qmd", net.a, np.column_stack([net.W, net.b])) + P[:, :-1]
+        W, b, a = _rank_one_units(units, net)
+        net = Network(W, b, a, v=net.v + P[:, -1, :-1], c=net.c + P[:, -1, -1])
+        off = _off(net, Z, Y, allowed)
+        if not off < 0.5 * least:
+            best = net if off < least else best
+            break
+        best, least = net, off
+    return best
+
+
+def _rank_one_units(units: Array, net: Network) -> tuple[Array, Array, Array]:
+    """(q, m, d+1) as a_i (w_i, b_i), the nearest product for each unit: W, b, a (q, m), on the side they were."""
+    W, b, a = net.W.copy(), net.b.copy(), net.a.copy()
+    for i in range(net.m):
+        left, s, right = np.linalg.svd(units[:, i], full_matrices=False)
+        size = float(np.linalg.norm(right[0, :-1]))
+        if s[0] > 0.0 and size > 0.0:
+            sign = 1.0 if right[0, :-1] @ net.W[i] >= 0.0 else -1.0
+            W[i], b[i], a[:, i] = (
+                sign * right[0, :-1] / size,
+                sign * right[0, -1] / size,
+                sign * s[0] * left[:, 0] * size,
+            )
+    return W, b, a
+
+
+def _off(net: Network, Z: Array, Y: Array, allowed: Array) -> float:
+    """The largest error over what is tolerated."""
+    return float((np.abs(net(Z) - Y) / allowed).max())
 
 
 class Signed(NamedTuple):

@@ -87,7 +87,7 @@ class Queries:
         self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
         self.parts: list[tuple[Array, Array]] = []
         self.count = self.calls = self.retried = self.dropped = 0
-        self._misses, self._next, self._saved, self._n = 0, 0.0, time.monotonic(), 0
+        self._misses, self._next, self._saved, self._n, self._aside = 0, 0.0, time.monotonic(), 0, 0
         self._q: int | None = None
         self._plain = False
 
@@ -96,7 +96,7 @@ class Queries:
     @property
     def n(self) -> int:
         """Rows with an answer."""
-        return self._n
+        return self._n - self._aside
 
     def ask(self, X: Array, keep_going: Callable[[], bool] = lambda: True) -> None:
         """Ask for the rows of X and remember the answers; saved also if this ends with an error or Ctrl-C."""
@@ -139,7 +139,7 @@ class Queries:
         return out
 
     def _remember(self, X: Array, y: Array) -> None:
-        first = self.n
+        first = self._n
         self._index.update((hash(row.tobytes()), first + i) for i, row in enumerate(X))
         self.parts.append((X, y))
         self._n = first + len(X)
@@ -176,7 +176,7 @@ class Queries:
         """Ask, try again what failed, split what keeps failing."""
         word = _NOT_FINITE
         for attempt in range(retries + 1):
-            if self.run.over and self.n:
+            if self.run.over and self._n:
                 return
             self._wait(attempt, len(X))
             self.retried += attempt > 0
@@ -194,7 +194,7 @@ class Queries:
             X = X[~good]
             if not len(X):
                 return
-        if not self.n and len(X) > 1:
+        if not self._n and len(X) > 1:
             self._give_up(word)
         if len(X) > 1:
             for half in (X[: len(X) // 2], X[len(X) // 2 :]):
@@ -233,7 +233,7 @@ class Queries:
 
     def _give_up(self, word: str) -> None:
         self.save()
-        kept = f"; the {self.n} answers so far are saved in {self.file}" if self.file and self.n else ""
+        kept = f"; the {self._n} answers so far are saved in {self.file}" if self.file and self._n else ""
         raise BlackBoxFailed(
             f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
             f"tries, {self.n} rows answered){kept}"
@@ -241,12 +241,17 @@ class Queries:
 
     # -- what is known -----------------------------------------------------------------------------------------
 
-    def data(self) -> tuple[Array, Array]:
-        """X (n, d) and y: (n,), or (n, q) for several outputs."""
+    def data(self, everything: bool = False) -> tuple[Array, Array]:
+        """X (n, d) and y: (n,), or (n, q) for several outputs; ``everything``: also what was set aside."""
         X = np.concatenate([X for X, _ in self.parts]) if self.parts else np.zeros((0, self.dim))
         y = np.concatenate([y for _, y in self.parts]) if self.parts else np.zeros((0, 1))
         self.parts = [(X, y)] if len(X) else []
-        return X, y[:, 0] if self._plain or self._q is None else y
+        y = y[:, 0] if self._plain or self._q is None else y
+        return (X, y) if everything or not self._aside else (X[self._aside :], y[self._aside :])
+
+    def set_aside(self) -> None:
+        """What was asked so far stays in the log, but :meth:`data` begins after it: rows on lines are no sample."""
+        self._aside = self._n
 
     @property
     def plain(self) -> bool:
@@ -255,7 +260,7 @@ class Queries:
 
     def some(self, most: int) -> tuple[Array, Array]:
         """A few of the rows answered and their values (k, q), from all over the log."""
-        X, y = self.data()
+        X, y = self.data(everything=True)
         at = np.unique(np.linspace(0, len(X) - 1, most).astype(int))
         return X[at], y.reshape(len(X), -1)[at]
 
@@ -264,9 +269,9 @@ class Queries:
         self._saved = time.monotonic()
         if self.file is None or not self.parts:
             return
-        X, y = self.data()
+        X, y = self.data(everything=True)
         buffer = io.BytesIO()
-        np.savez(buffer, X=X, y=y, way=np.array([*self.way.encode()], dtype=np.uint8), seed=np.array([self.seed]))
+        np.savez(buffer, X=X, y=y, way=np.array([*self.way.encode()], dtype=np.float64), seed=_halves(self.seed))
         write_atomically(self.file, buffer.getvalue())
 
     def resume(self) -> None:
@@ -285,5 +290,20 @@ class Queries:
             raise InvalidInput(f"{self.file} holds NaN, infinite or complex values")
         self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1
         self._remember(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64).reshape(len(X), -1))
-        self.way = bytes(np.asarray(found.get("way", []), dtype=np.uint8)[:16]).decode(errors="replace")
-        self.seed = int(np.asarray(found.get("seed", [0])).ravel()[0])
+        way, seed = (np.asarray(found.get(name, [])).ravel()[:16] for name in ("way", "seed"))
+        if (
+            len(seed) == 2
+            and (way >= 0.0).all()
+            and (way < 256.0).all()
+            and (seed >= 0.0).all()
+            and (seed < 2.0**32).all()
+        ):
+            self.way, self.seed = (
+                bytes(way.astype(np.uint8)).decode(errors="replace"),
+                int(seed[0]) << 32 | int(seed[1]),
+            )
+
+
+def _halves(seed: int) -> Array:
+    """Its upper and lower 32 bits: a double has 53."""
+    return np.array([seed >> 32, seed & 0xFFFFFFFF], dtype=np.float64)

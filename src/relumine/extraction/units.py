@@ -282,6 +282,8 @@ def _errors(found: Crossings, precision: Precision, base: Array, half: Array) ->
 
 def _weaker(found: Crossings) -> Array:
     """The smaller jump of the two kinks of each piece, (k+1,), as an entry of a_i w_i in other directions than u."""
+    if not len(found.t):
+        return np.full(1, np.inf)
     tilt = np.minimum(1.0, np.median(np.abs(found.t)) / np.maximum(np.abs(found.t), np.finfo(float).tiny))
     jump = np.linalg.norm(found.jump, axis=1) / np.maximum(tilt, np.finfo(float).tiny)
     return np.asarray(np.minimum(np.append(jump, np.inf), np.insert(jump, 0, np.inf)))
