@@ -28,6 +28,7 @@ __all__ = ["Signed", "polished", "signed"]
 
 _COLUMNS = 1500  # parameters up to which all rows are fitted together
 _SIDES = 6  # solutions at most: one suffices where no side changes
+_SPARES = 120  # units tried in turn: is any of them to spare?
 _VANISHES = 1e-7  # of the affine part, relative to the largest unit: what is left of it is error, not a part
 _ROUGHLY = 3e-4  # the same for answers in single precision
 _DIGITS = 8.0  # to which the affine part is known: with more flips than that many digits, some match by chance
@@ -50,8 +51,23 @@ def polished(net: Network, Z: Array, Y: Array, tolerance: Callable[[Array], Arra
         if fewer.m < best.m:
             fewer = _least_squares(fewer, Z, Y, allowed)
             if _off(fewer, Z, Y, allowed) <= 1.0:
-                return fewer
-    return best
+                best = fewer
+                break
+    return _without_spares(best, Z, Y, allowed) if twins and _off(best, Z, Y, allowed) <= 1.0 else best
+
+
+def _without_spares(net: Network, Z: Array, Y: Array, allowed: Array) -> Network:
+    """Without units that the others can do without, weakest first; every row must still fit."""
+    tries, searching = 0, True
+    while searching and tries < _SPARES:
+        searching = False
+        for i in np.argsort(np.linalg.norm(net.a, axis=0)):
+            tries += 1
+            fewer = _least_squares(net.permuted(np.delete(np.arange(net.m), i)), Z, Y, allowed)
+            if _off(fewer, Z, Y, allowed) <= 1.0:
+                net, searching = fewer, True
+                break
+    return net
 
 
 def _least_squares(net: Network, Z: Array, Y: Array, allowed: Array) -> Network:
