@@ -24,7 +24,6 @@ Array = NDArray[np.float64]
 __all__ = ["by_lines"]
 
 _AGAIN = 8  # rows asked a second time: does the box repeat itself?
-_NEAR = 30.0  # rows up to so many times √d from the centre take part in the polish
 _REPEATS = 1e-9  # relative difference of two answers to one question that is rounding
 
 
@@ -65,8 +64,7 @@ def _polish(state: Chosen, domain: Domain, log: Queries) -> None:
     """All rows asked so far decide together, where that is not too much work; units that are one become one."""
     X, y = log.data(everything=True)
     Z = (X - domain.centre) / domain.scale
-    near = np.linalg.norm(Z, axis=1) <= _NEAR * np.sqrt(domain.d)
-    state.network = polished(state.network, Z[near], y.reshape(len(X), -1)[near], state.tolerance, len(state.lines) > 1)
+    state.network = polished(state.network, Z, y.reshape(len(X), -1), state.tolerance, len(state.lines) > 1)
 
 
 def _finished(

@@ -42,6 +42,7 @@ _EPS = float(np.finfo(float).eps)
 _CELLS = 6  # stretches of the first round; their stubs also measure the noise, so fewer would not do
 _STUB = 1e-6  # half-width of a stub in radians, for answers in double precision: seldom on a kink, ten digits of slope
 _SUSPECT = 1e-13  # relative noise that is no rounding of double precision: wider stubs tell what it is
+_OUTER = 1e-11  # the same far out, where slopes that cancel leave fewer digits
 _WIDEST = 1e-2  # radians that a stub may take where answers are rough
 _INNER = 30.0  # up to so many τ rounding is taken for constant, beyond for proportional to |t|
 _SURE = 12.0  # standard deviations of noise within which a value fits: rounding errors are not normal
@@ -322,7 +323,8 @@ class _Search:
         t = np.empty((len(spots), 3))
         for row, (k, phi) in zip(t, spots):
             line = self.lines[k]
-            phi = float(np.clip(phi, line.angle(line.reach[0]) + width, line.angle(line.reach[1]) - width))
+            ends = line.angle(line.reach[0]) + 1.3 * width, line.angle(line.reach[1]) - 1.3 * width
+            phi = float(np.clip(phi + 0.3 * width, *ends))  # other points for every width: none is asked twice
             row[:] = [line.place(phi + step) for step in (-width, 0.0, width)]
         V = self.values([(k, at) for (k, _), row in zip(spots, t) for at in row])
         return t, V.reshape(len(spots), 3, -1)
@@ -346,7 +348,9 @@ class _Search:
         self.near, self.far = list(off[near]), list(off[~near] / far[~near, None])
         # relative to how much the values vary, not to what they are: an offset has no digits to offer
         vary = np.abs(v[near, 1] - np.median(v[near, 1], axis=0)).max(axis=0) + scale.max() * slope
-        return Noise(level, growth, float((level / np.where(vary > 0.0, vary, size)).max()))
+        outer = growth / np.where(slope > 0.0, slope, 1.0)
+        relative = np.maximum(level / np.where(vary > 0.0, vary, size), np.where(outer > _OUTER, outer, 0.0))
+        return Noise(level, growth, float(relative.max()))
 
     def _more_noise(self, line: Line, t: Array, v: Array) -> None:
         """Every further stub is one more measurement: the noise is never taken for less than most of them show."""
