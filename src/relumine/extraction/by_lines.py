@@ -12,7 +12,7 @@ from relumine.activations import Activation
 from relumine.extraction.chosen import ROUGH, Chosen, chosen_queries
 from relumine.extraction.judge import certify, known_units
 from relumine.extraction.lines import Ask
-from relumine.extraction.polish import Signed, polished, signed
+from relumine.extraction.polish import Signed, polishable, polished, signed
 from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
 from relumine.extraction.sampling import Domain
 from relumine.network import Network
@@ -62,6 +62,8 @@ def by_lines(
 
 def _polish(state: Chosen, domain: Domain, log: Queries) -> None:
     """All rows asked so far decide together, where that is not too much work; units that are one become one."""
+    if not polishable(state.network, log.n):
+        return
     X, y = log.data(everything=True)
     Z = (X - domain.centre) / domain.scale
     state.network = polished(state.network, Z, y.reshape(len(X), -1), state.tolerance, len(state.lines) > 1)

@@ -24,7 +24,7 @@ from relumine.tensors.subsets import subsets
 
 Array = NDArray[np.float64]
 
-__all__ = ["Signed", "polished", "signed"]
+__all__ = ["Signed", "polishable", "polished", "signed"]
 
 _COLUMNS = 1500  # parameters up to which all rows are fitted together
 _SIDES = 6  # solutions at most: one suffices where no side changes
@@ -41,7 +41,7 @@ def polished(net: Network, Z: Array, Y: Array, tolerance: Callable[[Array], Arra
     other that correct one another; one is put in their place where the rows allow that.
     """
     allowed = tolerance(np.linalg.norm(Z, axis=1))
-    if not 0 < net.m <= _COLUMNS // (net.d + 1) - 1 or len(Z) < 1.1 * (net.m + 1) * (net.d + 1):
+    if not polishable(net, len(Z)):
         return net
     best = _least_squares(net, Z, Y, allowed)
     if _off(best, Z, Y, allowed) > 1.0:  # units are missing: the others must not make up for them
@@ -54,6 +54,11 @@ def polished(net: Network, Z: Array, Y: Array, tolerance: Callable[[Array], Arra
                 best = fewer
                 break
     return _without_spares(best, Z, Y, allowed) if twins and _off(best, Z, Y, allowed) <= 1.0 else best
+
+
+def polishable(net: Network, rows: int) -> bool:
+    """Whether there are rows enough, and parameters few enough, to fit all together."""
+    return 0 < net.m <= _COLUMNS // (net.d + 1) - 1 and rows >= 1.1 * (net.m + 1) * (net.d + 1)
 
 
 def _without_spares(net: Network, Z: Array, Y: Array, allowed: Array) -> Network:

@@ -243,6 +243,10 @@ class Queries:
 
     def data(self, everything: bool = False) -> tuple[Array, Array]:
         """X (n, d) and y: (n,), or (n, q) for several outputs; ``everything``: also what was set aside."""
+        if len(self.parts) == 1:
+            X, y = self.parts[0]
+            y = y[:, 0] if self._plain or self._q is None else y
+            return (X, y) if everything or not self._aside else (X[self._aside :], y[self._aside :])
         X = np.concatenate([X for X, _ in self.parts]) if self.parts else np.zeros((0, self.dim))
         y = np.concatenate([y for _, y in self.parts]) if self.parts else np.zeros((0, 1))
         self.parts = [(X, y)] if len(X) else []
@@ -260,9 +264,11 @@ class Queries:
 
     def some(self, most: int) -> tuple[Array, Array]:
         """A few of the rows answered and their values (k, q), from all over the log."""
-        X, y = self.data(everything=True)
-        at = np.unique(np.linspace(0, len(X) - 1, most).astype(int))
-        return X[at], y.reshape(len(X), -1)[at]
+        at = np.unique(np.linspace(0, self._n - 1, most).astype(int))
+        starts = np.cumsum([0, *(len(y) for _, y in self.parts)])
+        part = np.searchsorted(starts, at, side="right") - 1
+        rows = [self.parts[k][0][i - starts[k]] for k, i in zip(part, at)]
+        return np.array(rows), self._values_at(at)
 
     def save(self) -> None:
         """Write X and y, if a file was named."""

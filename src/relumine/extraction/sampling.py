@@ -40,7 +40,8 @@ class Domain:
 
     def rows(self, Z: Array) -> Array:
         """X = centre + scale·Z; within the range to the last bit."""
-        X = np.asarray(self.centre + self.scale * Z)
+        plain = not self.limited and not self.centre.any() and (self.scale == 1.0).all()
+        X = Z if plain else np.asarray(self.centre + self.scale * Z)
         return np.clip(X, self.centre - self.scale, self.centre + self.scale) if self.limited else X
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
