@@ -43,7 +43,7 @@ def main() -> None:
         f'<polyline points="{path}" fill="none" stroke="#4463a8" stroke-width="2"/>',
         *dots(asked, 1.8, 'fill="#888888"'),
         *dots(at_kinks, 5.0, 'fill="none" stroke="#c0392b" stroke-width="2"'),
-        f'<text x="10" y="18" font-size="12">f(x₀ + t·u): {len(found.t)} kinks, {len(asked)} queries, some far out</text>',
+        f'<text x="10" y="18" font-size="12">f(x₀ + t·u): {len(found.t)} kinks, {len(asked)} queries</text>',
         "</svg>",
     ]
     picture = Path(__file__).with_name("figures") / "extract-line.svg"
