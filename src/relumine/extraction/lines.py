@@ -356,10 +356,12 @@ class _Search:
         """Every further stub is one more measurement: the noise is never taken for less than most of them show."""
         off, near = _offs(t[None], v[None])[0], abs(t[1]) <= _INNER * line.scale
         (self.near if near else self.far).append(off if near else off / abs(t[1]))
-        if (len(self.near) + len(self.far)) % 8 == 0:
+        # a few stubs beside one kink are no measurement: eight or more, of which most must agree
+        if near and len(self.near) % 8 == 0:
             level = np.maximum(self.noise.level, _spread(np.array(self.near)))
             self.noise.relative *= float((level / self.noise.level).max())
             self.noise.level = level
+        elif not near and len(self.far) % 8 == 0:
             self.noise.growth = np.maximum(self.noise.growth, _spread(np.array(self.far)))
 
     # -- rounds --------------------------------------------------------------------------------------------------
