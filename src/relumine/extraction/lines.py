@@ -188,8 +188,9 @@ class Crossings:
 
 @dataclass
 class _Stretch:
-    """What lies between two pieces; ``stage``: what it asks next, ``asks``: where; ``point``: one answered already, not chosen at a
-    crossing if ``fair``.
+    """What lies between two pieces.
+
+    ``stage``: what it asks next, ``asks``: where; ``point``: one answered already; ``fair``: not a crossing.
     """
 
     line: int
