@@ -45,6 +45,8 @@ def measure(name: str, seed: int, *, fresh: int = FRESH, seconds: float = SECOND
             )
     except InvalidInput as error:  # a refusal is no claim
         return row | {"status": "refused", "message": str(error)[:200], "seconds": time.perf_counter() - began}
+    except Exception as error:  # a fault, and on record as one
+        return row | {"status": "crashed", "message": repr(error)[:200], "seconds": time.perf_counter() - began}
     row |= {"status": found.status.value, "units": found.network.m, "seconds": round(time.perf_counter() - began, 3)}
     row |= {"confirmed": found.certificate.confirmed, "message": found.message[:200]}
     return row | _truth(problem, found, y, np.random.default_rng([seed, 2]), fresh)

@@ -11,7 +11,7 @@ from benchmarks.text import duration, table
 Row = dict[str, Any]
 PAGE = Path(__file__).parents[2] / "docs" / "guarantees.md"
 BEGIN, END = "<!-- honesty: begin -->", "<!-- honesty: end -->"
-STATUSES = ("exact", "noisy", "ambiguous", "under-determined", "not recovered", "interrupted", "refused")
+STATUSES = ("exact", "noisy", "ambiguous", "under-determined", "not recovered", "interrupted", "refused", "crashed")
 
 
 def wrong(row: Row, times: float = 1.0) -> bool:

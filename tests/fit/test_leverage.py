@@ -211,3 +211,13 @@ def test_how_many_rows_carry_what_is_left():
     squares = np.zeros((100, 4))
     squares[:, 0], squares[7, 1], squares[:10, 2] = 3.0, 5.0, 1e-200
     np.testing.assert_allclose(leverage.carrying(squares), [100.0, 1.0, 10.0, 100.0])
+
+
+def test_an_affine_fit_can_rest_on_a_row_alone():
+    X = np.concatenate([np.zeros((30, 1)), [[1.0]]]) + 0.0
+    wide = np.column_stack([X, np.ones(31)])
+    net = rl.Network(np.zeros((0, 1)), np.zeros(0), np.zeros((1, 0)), v=np.ones((1, 1)), c=np.zeros(1))
+    rows = MemoryRows(wide, X.copy())
+    found = leverage.confirmation(rows, model_of(net), factor_of(rows, net, AFFINE))
+    assert found.alone == (30,)
+    assert found.units == ()

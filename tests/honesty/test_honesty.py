@@ -29,6 +29,10 @@ def test_exact_claims_hold_where_they_say(record):
     assert [row for row in exact if wrong(row, 3.0)] == []
 
 
+def test_nothing_crashes(record):
+    assert [row for row in record if row["status"] == "crashed"] == []
+
+
 def test_noise_claims_hold_on_fresh_rows(record):
     noisy = [row for row in record if row["status"] == "noisy"]
     assert len(noisy) > 15

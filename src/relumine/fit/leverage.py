@@ -152,7 +152,7 @@ def _restrained_by(rows: MemoryRows, at: Factor, alone: Numbers) -> tuple[int, .
     """Units that change if the y of a row with leverage 1 does: δθ = (JᵀωJ)⁻¹j, which no other row notices."""
     net, found = at.net, np.zeros(at.net.m, dtype=bool)
     size = net.d + 1 + net.a.shape[0]
-    for o in range(net.a.shape[0]):
+    for o in range(net.a.shape[0] if net.m else 0):
         for start in range(0, alone.size, 256):
             J = jacobian(rows.X[alone[start : start + 256]], net, o, at.free) / at.root
             half = solve_triangular(at.L, J.T, lower=True)
