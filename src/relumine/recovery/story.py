@@ -39,7 +39,9 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 __all__ = ["Case", "Problem", "close", "shared", "solve"]
 
 _PLENTY = 9.0  # digits of y that an exact fit needs; nobody needs to be told of more
-_ROUGH = 4.0  # standard errors of its output weight from 0 below which a unit's parameters are not nearly Gaussian
+# A unit's intervals cover less than 92 % where its output weight is not so many standard errors from 0, or its
+# direction is not known to so many radians: a kink then may pass many rows, and the loss is not nearly quadratic.
+_ROUGH, _RADIANS = 4.0, 0.1
 _SHOWN = 2000  # rows set aside whose predictions go with the result
 _DENSE_EXACT, _DENSE_NOISY = 1600, 4000  # parameters up to which the Fisher matrix is formed: 20 MB and 130 MB
 
@@ -113,11 +115,12 @@ class Case:
         digits = self.task.digits
         told = [digits.words] if digits.words and not (self.evidence.exact and digits.left > _PLENTY) else []
         if status is Status.NOISY and self.errors is not None:
-            weak = np.abs(self.net.a) < _ROUGH * self.errors.a
-            units = np.flatnonzero(weak if weak.ndim == 1 else weak.all(axis=0))
+            weak = np.atleast_2d(np.abs(self.net.a) < _ROUGH * self.errors.a).all(axis=0)
+            turned = np.linalg.norm(self.errors.W, axis=1) > _RADIANS * np.linalg.norm(self.net.W, axis=1)
+            units = np.flatnonzero(weak | turned)
             if units.size:
                 listed = ", ".join(map(str, units))
-                told.append(f"known only roughly, so that standard errors are too small there: unit {listed}")
+                told.append(f"known only roughly, so that standard errors may be too small there: unit {listed}")
         return told
 
 
