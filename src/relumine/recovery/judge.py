@@ -250,9 +250,9 @@ _OF_NOISY: tuple[Rule, ...] = (
     _left_out,
     _singular,
     _unconfirmed,
-    _on_a_few_rows,
     _alone,
     _other_rows_noisier,
+    _on_a_few_rows,
 )
 
 
