@@ -71,6 +71,7 @@ def test_exact_evidence(facts: dict, status: Status) -> None:
         ({"parameters": 200}, Status.UNDERDETERMINED),
         ({"units": 0, "numbers": 30, "parameters": 6, "agreeing": 0}, Status.UNDERDETERMINED),
         ({"units": 0, "parameters": 6, "agreeing": 0, "gain": 0.0}, Status.NOISY),
+        ({"parameters": 193}, Status.UNDERDETERMINED),
         ({"rival": 8}, Status.NOT_RECOVERED),
         ({"gain": 0.0}, Status.NOT_RECOVERED),
         ({"score": 5.0}, Status.NOT_RECOVERED),

@@ -19,6 +19,7 @@ __all__ = ["Verdict", "explained", "judge", "with_answers"]
 
 _SINGULAR = 1e14  # condition from which a Fisher matrix of doubles is singular: its inverse has two digits left
 _FIRST_UNIT = 5  # numbers for each parameter of a first unit, below which noise makes a unit out of nothing
+_SPARE = 10  # numbers beyond the parameters that a noise estimate needs: with 5, one in 100 is three times too small
 _REPEATED = 3.0  # times the difference between answers to one question that may be left: three standard deviations
 _PRESS = 2.0  # leave-one-out error over the claimed noise from which the claim is wrong
 _CARRIED = 8.0  # rows that carry what is left: fewer are not noise, which a third of all rows carry
@@ -159,6 +160,10 @@ def _other_rows_off(e: Evidence) -> tuple[Status, str] | None:
 def _too_few_numbers(e: Evidence) -> tuple[Status, str] | None:
     if e.parameters >= e.numbers:
         return Status.UNDERDETERMINED, f"{e.numbers} numbers cannot determine {e.parameters} parameters."
+    if e.units and e.numbers - e.parameters < _SPARE:
+        return Status.UNDERDETERMINED, (
+            f"{e.parameters} parameters leave only {e.numbers - e.parameters} of {e.numbers} numbers to show the noise."
+        )
     if not e.units and _FIRST_UNIT * e.one_more + e.affine > e.numbers:
         return Status.UNDERDETERMINED, f"{e.numbers} numbers are too few to tell a hidden unit from noise."
     return None
