@@ -112,7 +112,7 @@ def test_a_half_written_file_is_never_read(planted, tmp_path, monkeypatch: pytes
         rl.recover(X, y, width=6, rng=0, checkpoint=path, checkpoint_every=0.0, progress=stopper(20))
     before = path.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("relumine.fit.journal.os.replace", lambda *_: (_ for _ in ()).throw(Stop))
+        patch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(Stop))
         with pytest.raises(Stop):
             rl.recover(X, y, width=6, rng=0, checkpoint=path, checkpoint_every=0.0)
     assert path.read_bytes() == before

@@ -200,9 +200,17 @@ def test_a_unit_seen_by_few_rows_follows_from_the_others() -> None:
 
 
 @pytest.mark.parametrize("seed", [20011, 20018])
-def test_such_a_unit_needs_the_right_flips_of_the_others(seed: int) -> None:
-    """From the directions of the fit alone these two end at a wrong network."""
+@pytest.mark.parametrize("moved", [None, 2, 5])
+def test_such_a_unit_needs_the_right_flips_of_the_others(seed: int, moved: int | None) -> None:
+    """From the directions of the fit alone these two end at a wrong network.
+
+    Behind one kink of the first lie eleven rows, which fix eleven numbers whatever they say, and one of them lies on
+    the kink that is fitted: by the last bit of X it counts for either side.
+    """
     truth, X, y = generic(10, 5, 40, bias=2.5)(seed)
+    if moved is not None:
+        X = np.where(rng(moved).random(X.shape) < 0.5, X, np.nextafter(X, np.inf))
+        y = truth(X)
     found = rl.recover(X, y, 5, rng=seed + 2)
     assert found.status is Status.EXACT
     assert rl.metrics.parameter_error(truth, found.network) < 1e-8

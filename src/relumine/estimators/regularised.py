@@ -8,7 +8,7 @@ networks is a network, of less variance.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from relumine.activations import Activation
 from relumine.data.sources import Samples
 from relumine.fit.levenberg import Schedule, minimise
-from relumine.fit.rows import Rows, prepare
+from relumine.fit.parallel import ALONE, Crew
+from relumine.fit.rows import MemoryRows, prepare
 from relumine.fit.sign_free import Shape, shape_of
 from relumine.fit.starts import random_directions
 from relumine.network import Network
@@ -89,7 +90,7 @@ class _Problem:
     """Samples in white coordinates, outputs divided by their spread ``units`` (q,)."""
 
     frame: Frame
-    rows: Rows
+    rows: MemoryRows
     tau: Array
     units: Array
 
@@ -129,6 +130,7 @@ def fit_units(
     ridges: Sequence[float],
     rng: np.random.Generator,
     init: Network | None = None,
+    crew: Crew = ALONE,
 ) -> Iterator[Network]:
     """Networks along the path of ridges, strongest first, from random directions or those of ``init``."""
     problem, shape = _Problem.of(samples), shape_of(sigma)
@@ -137,9 +139,10 @@ def fit_units(
         yield from (affine_fit(samples, sigma, ridge) for ridge in ridges)
         return
     U = random_directions(rng, width, D) if init is None else problem.frame.directions(init)
+    rows = replace(problem.rows, crew=crew)
     for ridge in ridges:
         schedule = Schedule(steps=_STEPS, damping=1e-2, ridge=ridge, plateau=6, gain=1e-3, tol=1e-12)
-        at = minimise(problem.rows, shape, U, schedule).at
+        at = minimise(rows, shape, U, schedule).at
         U = at.U
         yield problem.network(shape, U, at.A, problem.tau + at.tau)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from relumine.fit.parallel import scratch, total
+from relumine.fit.parallel import ALONE, Crew, scratch
 
 Array = NDArray[np.float64]
 Sums = tuple[Array, ...]
@@ -127,6 +127,7 @@ class MemoryRows:
     free: slice = field(default_factory=lambda: AFFINE)  # a slice is not hashable, so no plain default
     kept: tuple[Kept, ...] = ()
     step: int = 0
+    crew: Crew = field(default=ALONE, repr=False, compare=False)  # who shares the sums
 
     @property
     def n(self) -> int:
@@ -172,7 +173,7 @@ class MemoryRows:
         step, slices = self._slices(width, precision)
         # remembered values belong to blocks of one size; a pass in other blocks computes its own
         kept = self.kept if self.kept and step == self.step else [Kept()] * len(slices)
-        return total(sliced, list(zip(slices, kept)))
+        return self.crew.total(sliced, list(zip(slices, kept)))
 
     def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> MemoryRows:
         """One GEMM in three is saved by an array that takes no more memory than X̃.
@@ -190,12 +191,12 @@ class MemoryRows:
             kept[k] = keep(Block(self.X[s], self.Y[s]))
             return (np.zeros(0),)
 
-        total(fill, list(enumerate(slices)))
-        return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step)
+        self.crew.total(fill, list(enumerate(slices)))
+        return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step, self.crew)
 
     def centred(self, mean: Array) -> MemoryRows:
         """The same rows for a model with a constant: Y without its mean (q,)."""
-        return MemoryRows(self.X, self.Y - mean, self.weight, CONSTANT)
+        return MemoryRows(self.X, self.Y - mean, self.weight, CONSTANT, crew=self.crew)
 
 
 def prepare(Z: Array, Y: Array, weight: Array | None = None, *, free: slice = AFFINE) -> tuple[MemoryRows, Array]:

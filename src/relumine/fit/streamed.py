@@ -7,7 +7,7 @@ out is its function and a few small arrays, and what comes back is their sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from relumine.data.sources import Chunk, Source
 from relumine.data.whiten import Whitening, whitening_of
+from relumine.fit.parallel import ALONE, Crew
 from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Block, Kept, MemoryRows, Sums
 
 Array = NDArray[np.float64]
@@ -100,6 +101,7 @@ class StreamedRows:
     total: float
     norm2: float
     free: slice
+    crew: Crew = field(default=ALONE, repr=False, compare=False)  # who shares the sums over each chunk
 
     @property
     def columns(self) -> int:
@@ -113,7 +115,9 @@ class StreamedRows:
 
     def sum(self, part: Callable[[Block], Sums], width: int, precision: DTypeLike = np.float64) -> Sums:
         """Σ part(block) over the blocks of every chunk."""
-        task = partial(_sum_chunk, preparation=self.preparation, part=part, width=width, precision=precision)
+        task = partial(
+            _sum_chunk, rows=self.preparation.rows, crew=self.crew, part=part, width=width, precision=precision
+        )
         return self.source.reduce(task)
 
     def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> StreamedRows:
@@ -129,9 +133,14 @@ class StreamedRows:
 
 
 def _sum_chunk(
-    chunk: Chunk, preparation: Preparation, part: Callable[[Block], Sums], width: int, precision: DTypeLike
+    chunk: Chunk,
+    rows: Callable[[Chunk], MemoryRows],
+    crew: Crew,
+    part: Callable[[Block], Sums],
+    width: int,
+    precision: DTypeLike,
 ) -> Sums:
-    return preparation.rows(chunk).sum(part, width, precision)
+    return replace(rows(chunk), crew=crew).sum(part, width, precision)
 
 
 def _affine_step(B: Block) -> Sums:
