@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,8 @@ from relumine.tensors.symmetric import packed_size
 Array = NDArray[np.float64]
 
 __all__ = [
+    "inside",
+    "lifted",
     "looks_gaussian",
     "moment_directions",
     "random_directions",
@@ -51,9 +55,26 @@ def second_moment_span(rows: MemoryRows, width: int) -> Array:
 
 def span_directions(rng: np.random.Generator, k: int, span: Array) -> Array:
     """K vectors (w, b) with w uniform in the given span (r, d)."""
-    r, d = span.shape
-    inside = random_directions(rng, k, r + 1)
-    return np.column_stack([inside[:, :-1] @ span, inside[:, -1]]).reshape(k, d + 1)
+    return lifted(random_directions(rng, k, len(span) + 1), span)
+
+
+def inside(rows: MemoryRows, span: Array) -> MemoryRows:
+    """The rows with the coordinates of their inputs in a span (r, d), its rows orthonormal, as inputs: white as well.
+
+    Examples
+    --------
+    >>> from relumine.fit.rows import MemoryRows
+    >>> rows = MemoryRows(np.array([[3.0, 4.0, 1.0]]), np.array([[5.0]]))
+    >>> inside(rows, np.array([[0.6, 0.8]])).X
+    array([[5., 1.]])
+    """
+    X = np.column_stack([rows.X[:, :-1] @ span.T, rows.X[:, -1]])
+    return replace(rows, X=X, kept=(), step=0)
+
+
+def lifted(U: Array, span: Array) -> Array:
+    """Directions (k, d+1) in all dimensions from those (k, r+1) inside a span (r, d)."""
+    return np.column_stack([U[:, :-1] @ span, U[:, -1]]).reshape(len(U), span.shape[1] + 1)
 
 
 def moment_directions(rng: np.random.Generator, k: int, rows: MemoryRows, width: int) -> Array:
