@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from benchmarks.recovery import generic
+from tests.catalogue.base import generic
 
 import relumine as rl
 from relumine.data.sources import as_samples

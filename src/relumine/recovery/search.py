@@ -210,7 +210,7 @@ class Search:
             if self.is_exact(fit):
                 self.best = self._without_redundant_units(fit)
                 break
-            if self.agreeing >= _ALIKE or self.agreeing >= 2 and self.best is not None and self.is_noise(self.best):
+            if self.agreeing >= _ALIKE or (self.agreeing >= 2 and self.best is not None and self.is_noise(self.best)):
                 break
             if self._over():
                 break
