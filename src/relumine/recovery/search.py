@@ -16,7 +16,7 @@ from math import ceil, log
 import numpy as np
 
 from relumine.fit.inference import structure_score
-from relumine.fit.levenberg import INTERRUPTED, Fit, minimise
+from relumine.fit.levenberg import INTERRUPTED, Fit, Schedule, minimise
 from relumine.fit.passes import difference_squares
 from relumine.fit.projection import Array
 from relumine.fit.prune import SEARCH, noisy_polish, path, polish, prune
@@ -143,7 +143,7 @@ class Search:
                 pass
         return random_directions(self.run.rng, k, D), "random"
 
-    def student(self, k: int, width: int, before: Fit | None = None) -> Fit:
+    def student(self, k: int, width: int, before: Fit | None = None, schedule: Schedule = STUDENT) -> Fit:
         """One over-parameterised fit of k units: a start, or a cycle from the network ``before``."""
         began = time.perf_counter()
         if before is None:
@@ -152,7 +152,7 @@ class Search:
         else:
             U, kind = widened(before, k - len(before.at.U), self.run.rng), f"{len(before.at.U)} kept and random"
             self.cycles += 1
-        fit = minimise(self.task.rows, self.task.shape, U, STUDENT, run=self.run, stage=self._name(before))
+        fit = minimise(self.task.rows, self.task.shape, U, schedule, run=self.run, stage=self._name(before))
         self.trace.append((self._name(before), fit.history))
         if self.fallback is None or self.bic(fit) < self.bic(self.fallback):
             self.fallback = fit
@@ -210,11 +210,21 @@ class Search:
             if self.is_exact(fit):
                 self.best = self._without_redundant_units(fit)
                 break
-            if self.agreeing >= _ALIKE or (self.agreeing >= 2 and self.best is not None and self.is_noise(self.best)):
+            if self.agreeing >= _ALIKE or (self.agreeing >= 2 and self._only_noise(width)):
                 break
             if self._over():
                 break
         return self.best
+
+    def _only_noise(self, width: int) -> bool:
+        """Whether the best fit leaves only noise, and a student that begins at it does not find more."""
+        assert self.best is not None
+        if not self.is_noise(self.best):
+            return False
+        if self.best.loss > 10.0 * STUDENT.tol:  # the students went as far
+            return True
+        self.student(self._student_width(width, cycle=True), width, self.best, SEARCH)
+        return self.interrupted or self.rival(self.best) is None
 
     def _chain(self, width: int, most: int) -> Fit | None:
         """A start and its cycles, at most so many, while there is hope; its best fit; None if the run ended."""
@@ -338,9 +348,9 @@ class Search:
         widest = self.task.widest(0.7)
         k, last, students = min(4, max(widest, 1)), float("inf"), []
         while True:
-            tries = [self.student(k, k)]
+            tries = [self.student(k, k, schedule=SEARCH)]
             while tries[-1].loss > SEARCH.tol and len(tries) < 2 and not self._over():
-                tries.append(self.student(k, k))
+                tries.append(self.student(k, k, schedule=SEARCH))
             if self._over():
                 return self.best
             fit = min(tries, key=lambda f: f.loss)
