@@ -123,7 +123,7 @@ class Search:
 
     def _spanned(self, width: int) -> bool:
         """Whether this start is made inside that span: where there are many more inputs than units."""
-        return self.used % 7 in (0, 3) and _SPANNED * width <= self.task.rows.columns - 1 and self.gaussian
+        return self.used % 7 in (0, 1, 3, 5) and _SPANNED * width <= self.task.rows.columns - 1 and self.gaussian
 
     def directions(self, k: int, width: int) -> tuple[Array, str]:
         """The next start: first in the span of the second moment, where it can show one; then anywhere; one in seven
@@ -292,7 +292,9 @@ class Search:
 
     def _to_the_end(self, fit: Fit) -> Fit:
         """As far down as noise lets a fit be told from another."""
-        return minimise(self.task.rows, self.task.shape, fit.at.U, noisy_polish(self.task.values), run=self.run)
+        return minimise(
+            self.task.rows, self.task.shape, fit.at.U, noisy_polish(self.task.values), run=self.run, stage="polish"
+        )
 
     def _without_redundant_units(self, fit: Fit) -> Fit:
         """An exact fit with units that do nothing (fewer are visible than were asked for): without them.
