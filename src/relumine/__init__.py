@@ -11,7 +11,9 @@ from relumine.recovery.door import recover
 from relumine.results import (
     Certificate,
     InvalidInput,
+    MissingPackage,
     ModelFileError,
+    NotWritten,
     Recovery,
     RecoveryFailed,
     RelumineError,
@@ -29,8 +31,10 @@ __all__ = [
     "DecodingFailed",
     "Extraction",
     "InvalidInput",
+    "MissingPackage",
     "ModelFileError",
     "Network",
+    "NotWritten",
     "Recovery",
     "RecoveryFailed",
     "RelumineError",
@@ -56,3 +60,7 @@ def __getattr__(name: str) -> Any:
 
         return importlib.import_module(f"relumine.{name}")
     raise AttributeError(f"module 'relumine' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -319,7 +319,7 @@ def test_time_limit() -> None:
         ({"affine": "drop"}, "affine"),
         ({"wdith": 3}, "does not know the option 'wdith'"),
         ({"method": "awasthi", "width": None}, "needs the width"),
-        ({"y": np.full(40, np.nan)}, "y has 40 NaN"),
+        ({"y": np.full(40, np.nan)}, "y is nan in row 0"),
         ({"X": np.ones((40, 3))}, "constant"),
         ({"X": np.ones((39, 3))}, "39 rows but y has 40"),
     ],

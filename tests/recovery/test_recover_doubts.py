@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import relumine as rl
 from relumine import InvalidInput, Status
+from relumine.data.holdout import same_rows
 from relumine.recovery.door import _starts
-from relumine.recovery.task import _copies
 
 
 def rng(seed: int) -> np.random.Generator:
@@ -45,10 +45,10 @@ def test_copies_of_rows_are_not_evidence() -> None:
 
 def test_equal_rows_are_found() -> None:
     X = rng(0).normal(size=(200, 5))
-    groups, count = _copies(np.vstack([X, X[::-1], X[:7]]))
+    groups, count = same_rows(np.vstack([X, X[::-1], X[:7]]))
     assert count == 200
     np.testing.assert_array_equal(groups[:200], groups[200:400][::-1])
-    assert _copies(X)[1] == 200
+    assert same_rows(X)[1] == 200
 
 
 def test_offsets_cost_digits_and_are_not_called_exact() -> None:

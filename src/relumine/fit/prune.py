@@ -30,7 +30,7 @@ def noisy_polish(values: int) -> Schedule:
 # a look, not a fit: a dozen steps tell whether the others can take over what the dropped unit did
 _READJUST = Schedule(steps=12, damping=1e-4, ridge=1e-10, plateau=6, tol=1e-8)
 
-_BACK = 4  # widths above the collapsed one that are tried: a unit lost to the tolerance of the search is one or two
+_BACK = 4  # widths above the collapsed one that are tried: units lost to the tolerance of the search are few
 
 
 def prune(rows: Rows, shape: Shape, fit: Fit, width: int, run: Run | None = None) -> Fit:

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 __all__ = ["ConjugateGradients", "Dense", "Solution", "Solver", "choose"]
 
-_DENSE = 250  # unknowns m(d+1) up to which forming H takes no longer than some twenty products: (10, 20) and below
+_DENSE = 250  # unknowns m(d+1) up to which H is formed: (10, 20) and smaller
 
 
 class Solution(NamedTuple):

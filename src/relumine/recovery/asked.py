@@ -6,8 +6,8 @@ missing. Options go where they belong: to the source of the samples, or to the m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from inspect import Parameter, signature
 from os import PathLike
 from pathlib import Path
@@ -15,55 +15,31 @@ from typing import Any
 
 import numpy as np
 
-from relumine import activations
+from relumine import activations, papers
 from relumine.activations import Activation
 from relumine.data.sources import open_source
-from relumine.papers.awasthi2021.method import recover_awasthi
-from relumine.papers.zhong2017.method import recover_zhong
-from relumine.results import InvalidInput, Recovery
+from relumine.papers.capabilities import Capabilities
+from relumine.results import InvalidInput
 
-__all__ = ["MEMORY", "METHODS", "Asked", "Method", "check", "known_options"]
+__all__ = ["MEMORY", "METHODS", "Asked", "check", "known_options"]
 
 MEMORY = 512e6  # bytes for rows in memory, all copies of them counted: a laptop has room for that
 _LEAST_MEMORY = 1e6  # bytes: fewer do not hold the rows that a search begins with
 _EVERY = 30.0  # seconds between two checkpoints inside a minimisation: what a killed run may lose
 
 
-@dataclass(frozen=True)
-class Method:
-    """What a method can do. ``run``: a paper's function (None: the package's own way); ``takes``: which activations.
-
-    Those in ``activations`` in words; ``biases``: whether units may have them (for the reader; the data cannot tell).
-    """
-
-    run: Callable[..., Recovery] | None = None
-    weights: bool = False
-    unknown_width: bool = False
-    checkpoint: bool = False
-    several_outputs: bool = False
-    biases: bool = True
-    activations: str = "every activation"
-    takes: Callable[[Activation], bool] = field(default=lambda sigma: True)
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Names of its own options."""
-        if self.run is None:
-            return ("checkpoint_every",)
-        asked_elsewhere = {"rng", "activation", "progress"}
-        named = signature(self.run).parameters.values()
-        return tuple(p.name for p in named if p.kind is Parameter.KEYWORD_ONLY and p.name not in asked_elsewhere)
-
-
-METHODS: Mapping[str, Method] = {
-    "auto": Method(weights=True, unknown_width=True, checkpoint=True, several_outputs=True),
-    "awasthi": Method(recover_awasthi, activations="ReLU", takes=lambda sigma: sigma.name == "relu"),
-    "zhong": Method(
-        recover_zhong,
-        biases=False,
-        activations="homogeneous activations (ReLU, leaky ReLU, squared ReLU)",
-        takes=lambda sigma: sigma.homogeneity is not None,
+METHODS: Mapping[str, Capabilities] = {
+    "auto": Capabilities(
+        "auto",
+        activations=lambda sigma: True,
+        biases=True,
+        outputs="several",
+        weights=True,
+        finds_width=True,
+        checkpoint=True,
+        options=("checkpoint_every",),
     ),
+    **papers.METHODS,
 }
 
 
@@ -71,8 +47,7 @@ METHODS: Mapping[str, Method] = {
 class Asked:
     """A request that has passed all checks; ``source``, ``options``: for the source and for the method."""
 
-    name: str
-    method: Method
+    method: Capabilities
     width: int | None
     activation: Activation
     rng: np.random.Generator
@@ -86,11 +61,11 @@ class Asked:
     options: dict[str, Any]
 
 
-def known_options(method: Method) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def known_options(method: Capabilities) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the options for the source of the samples, and of those for the method."""
     named = signature(open_source).parameters.values()
     source = tuple(p.name for p in named if p.kind is Parameter.KEYWORD_ONLY and p.name != "sample_weight")
-    return source, ("memory", *method.options)
+    return source, tuple(dict.fromkeys(("memory", *(name for name in method.options if name != "progress"))))
 
 
 def check(
@@ -112,7 +87,7 @@ def check(
     if method not in METHODS:
         raise InvalidInput(f"unknown method {method!r}", argument="method", remedy=f"known: {', '.join(METHODS)}")
     sigma, able = activations.get(activation), METHODS[method]
-    source, own = _sorted(method, able, options)
+    source, own = _sorted(able, options)
     _one_of("affine", affine, ("keep", "consolidate"))
     _one_of("on_failure", on_failure, ("raise", "return"))
     if affine == "consolidate" and sigma != activations.RELU:
@@ -134,9 +109,8 @@ def check(
         raise InvalidInput(f"checkpoint_every is a number of seconds; got {every!r}", argument="checkpoint_every")
     if checkpoint is not None and not isinstance(checkpoint, str | PathLike):
         raise InvalidInput(f"checkpoint is the path of a file; got {checkpoint!r}", argument="checkpoint")
-    _able(method, able, sigma, width, weighted, checkpoint)
+    able.check(activation=sigma, width=width, weighted=weighted, checkpoint=checkpoint is not None)
     return Asked(
-        name=method,
         method=able,
         width=None if width is None else int(width),
         activation=sigma,
@@ -152,34 +126,17 @@ def check(
     )
 
 
-def _sorted(name: str, method: Method, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _sorted(method: Capabilities, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of the source and of the method; one that neither knows is an error."""
     of_source, of_method = known_options(method)
     unknown = next((option for option in options if option not in (*of_source, *of_method)), None)
     if unknown is not None:
         known = ", ".join(sorted((*of_source, *of_method)))
         raise InvalidInput(
-            f"method={name!r} does not know the option {unknown!r}", argument=unknown, remedy=f"known: {known}"
+            f"method={method.name!r} does not know the option {unknown!r}", argument=unknown, remedy=f"known: {known}"
         )
     source = {key: value for key, value in options.items() if key in of_source}
     return source, {key: value for key, value in options.items() if key in of_method}
-
-
-def _able(name: str, method: Method, sigma: Activation, width: Any, weighted: bool, checkpoint: Any) -> None:
-    """What was asked against what the method declares."""
-    use = "use method='auto', which can"
-    if not method.takes(sigma):
-        raise InvalidInput(
-            f"method {name!r} is for {method.activations}, not {sigma.name}", argument="activation", remedy=use
-        )
-    if width is None and not method.unknown_width:
-        raise InvalidInput(
-            f"method={name!r} needs the width", argument="width", remedy="give it, or use method='auto', which finds it"
-        )
-    if weighted and not method.weights:
-        raise InvalidInput(f"method={name!r} does not take sample_weight", argument="sample_weight", remedy=use)
-    if checkpoint is not None and not method.checkpoint:
-        raise InvalidInput(f"method={name!r} keeps no checkpoint", argument="checkpoint", remedy=use)
 
 
 def _generator(rng: Any) -> np.random.Generator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from os import PathLike
@@ -11,21 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from relumine.activations import Activation
-from relumine.data.sources import Samples, Source, as_samples, count, materialise, open_source
+from relumine.data.sources import Samples, Source, count, materialise, open_source
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
+from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
+from relumine.papers.zhong2017.method import recover_zhong
 from relumine.recovery.asked import Asked, check
 from relumine.recovery.judge import explained
-from relumine.recovery.large import as_source, first_rows, from_few
+from relumine.recovery.large import first_rows, from_few
 from relumine.recovery.story import Case, Problem, solve
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, Status
 from relumine.run import Run
 
 __all__ = ["recover"]
 
+_PAPERS: dict[str, Callable[..., Recovery]] = {"awasthi": recover_awasthi, "zhong": recover_zhong}
 _STARTS, _HOPELESS = 20, 1  # starts before giving up, in general and where theory gives no hope
-_COPIES = 8  # bytes in use for one byte of raw rows, at the worst moment: measured on (20, 20), 200 000 rows
+_COPIES = 8  # bytes in use for one byte of raw rows, at the worst moment
 
 
 def recover(
@@ -129,7 +133,7 @@ def recover(
     )
     run = Run.of(asked.rng, asked.seconds, progress)
     data = _opened(X, y, sample_weight, asked.source)
-    result = _own_way(data, asked, run) if asked.method.run is None else _of_a_paper(data, asked)
+    result = _of_a_paper(data, asked) if asked.method.name in _PAPERS else _own_way(data, asked, run)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
         result = _consolidated(result)
     if on_failure == "raise" and not result.ok and result.status is not Status.INTERRUPTED:
@@ -138,17 +142,10 @@ def recover(
 
 
 def _opened(X: Any, y: ArrayLike | None, weight: ArrayLike | str | None, options: dict[str, Any]) -> Samples | Source:
-    """Arrays as checked samples, anything else as a source that can be read more than once."""
-    mapped = isinstance(X, np.memmap) or type(X).__module__.split(".")[0] in ("dask", "dask_expr")
-    if y is not None and not options and not mapped and not isinstance(X, str | PathLike):
-        if isinstance(weight, str):
-            raise InvalidInput(
-                "sample_weight names a column only with files",
-                argument="sample_weight",
-                remedy="with arrays pass the weights",
-            )
-        return as_samples(X, y, weight)
+    """Samples, wherever they are, with a target and to be read more than once."""
     source = open_source(X, y, sample_weight=weight, **options)
+    if not source.q:
+        raise InvalidInput(f"{source.label} has no target", argument="target", remedy="name one, or pass y")
     if source.passes is not None:
         raise InvalidInput(
             f"{source.label} can be read only once, which is enough for moments (relumine.data.moments) but not for a "
@@ -182,40 +179,22 @@ def _few_or_all(data: Samples | Source, memory: float, problem: Problem, run: Ru
             return from_few(data, limit, problem, run)
         data = materialise(data)
     if data.n > 3 * first_rows(data.d, data.y.size // data.n, problem.width):
-        return from_few(as_source(data), data.n, problem, run)
+        return from_few(data, data.n, problem, run)
     return solve(data, problem, run)
 
 
 def _of_a_paper(data: Samples | Source, asked: Asked) -> Recovery:
-    """A method as its paper prints it, on rows in memory."""
-    assert asked.method.run is not None
-    samples = _in_memory(data, asked)
-    if samples.weight is not None:  # weights that came with chunks or files
-        raise InvalidInput(
-            f"method={asked.name!r} does not take sample_weight", argument="sample_weight", remedy="use method='auto'"
-        )
-    result = asked.method.run(
-        samples.X, samples.y, asked.width, activation=asked.activation, rng=asked.rng, **asked.options
-    )
-    if result.ok or not (samples.d and asked.width):
+    """A method as its paper prints it; rows that do not fit in memory stay where they are."""
+    options = {**asked.options, **({"memory": asked.memory} if "memory" in asked.method.options else {})}
+    if not isinstance(data, Samples) and 8.0 * count(data) * (data.d + data.q) <= asked.memory:
+        data = materialise(data)
+    run = _PAPERS[asked.method.name]
+    result = run(data, None, asked.width, activation=asked.activation, rng=asked.rng, **options)
+    if result.ok or not (data.d and asked.width):
         return result
-    theory = regime(samples.d, asked.width, asked.activation)
+    theory = regime(data.d, asked.width, asked.activation)
     status, message = explained(result.status, result.message, theory, timed_out=False)
     return replace(result, status=status, message=message)
-
-
-def _in_memory(data: Samples | Source, asked: Asked) -> Samples:
-    if isinstance(data, Samples):
-        return data
-    needed = 8.0 * count(data) * (data.d + data.q)
-    if needed > asked.memory:
-        raise InvalidInput(
-            f"method={asked.name!r} works on rows in memory; {data.label} has {needed / 1e6:.0f} MB of them, more than "
-            f"memory={asked.memory:g} bytes",
-            argument="memory",
-            remedy="raise memory=, or use method='auto', which can leave them where they are",
-        )
-    return materialise(data)
 
 
 def _starts(d: int, width: int | None, sigma: Activation) -> int:

@@ -15,28 +15,25 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.data.sources import Chunk, Samples, Source, count, take
-from relumine.data.sources.arrays import ArraySource
+from relumine.data.sources import Chunk, Source, Without, count, take
 from relumine.fit.levenberg import INTERRUPTED, minimise
-from relumine.fit.parallel import ALONE
 from relumine.fit.projection import project
 from relumine.fit.prune import noisy_polish
 from relumine.fit.rows import Sums
-from relumine.fit.streamed import Without, prepare_streamed
 from relumine.network import Network
 from relumine.recovery.evidence import AllRows, Looked, rms
 from relumine.recovery.signs import settle
-from relumine.recovery.story import Case, Problem, close, solve
-from relumine.recovery.task import MemoryTask, Task
+from relumine.recovery.story import Case, Problem, close, shared, solve
+from relumine.recovery.task import MemoryTask, whole_task
 from relumine.results import InvalidInput, Stage, Status
 from relumine.run import Run
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 
-__all__ = ["as_source", "first_rows", "from_few"]
+__all__ = ["first_rows", "from_few"]
 
-_PER_PARAMETER, _LEAST, _UNKNOWN_WIDTH = 30, 5000, 20_000  # six times what exact data need; a second's work at least
+_PER_PARAMETER, _LEAST, _UNKNOWN_WIDTH = 30, 5000, 20_000  # the first is six times what exact data need
 _MORE = 4  # times as many rows in the next sample: few rounds, and the last one is most of the work
 _NOISIER = 2.0  # times the noise of the few rows: all rows have that only if some of them belong to something else
 _ROW = 100.0  # a row is off if its error is so many times the rounding error allowed on average
@@ -144,7 +141,7 @@ def _refined(source: Source, case: Case, numbers: Numbers, problem: Problem, run
     """What a few rows show up to noise, refined on all of them; None if the run ended before that began."""
     began, small = time.perf_counter(), case.task
     assert isinstance(small, MemoryTask)
-    task = _whole_task(source, small, numbers[small.aside], run)
+    task = shared(whole_task(source, small, numbers[small.aside]), run)
     if run.over:
         return None
     inside, schedule = task.white.redo(case.net), noisy_polish(task.values)
@@ -164,29 +161,3 @@ def _refined(source: Source, case: Case, numbers: Numbers, problem: Problem, run
     )
     record = replace(whole.record, rows_searched=small.rows.n, rows=task.rows.n)
     return replace(whole, evidence=replace(whole.evidence, all_rows=found), record=record)
-
-
-def _whole_task(source: Source, small: Task, held: Numbers, run: Run) -> Task:
-    """The problem of all rows but those set aside, in the units of the small one."""
-    rows, plain, tau, bent = prepare_streamed(Without(source, held), small.units, small.bent)
-    crew = run.crew or ALONE
-    return Task(
-        rows=replace(rows, crew=crew),
-        plain=replace(plain, crew=crew),
-        tau=tau,
-        shape=small.shape,
-        white=rows.preparation.white,
-        units=small.units,
-        rounding=small.rounding,
-        bent=bent,
-        held=small.held,
-        spread=small.spread,
-        distinct=rows.n,
-        vector=small.vector,
-        discrete=small.discrete,
-    )
-
-
-def as_source(samples: Samples) -> Source:
-    """Arrays as a source."""
-    return ArraySource(samples, samples.names)

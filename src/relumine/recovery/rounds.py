@@ -15,6 +15,7 @@ import numpy as np
 from relumine.fit.levenberg import INTERRUPTED, Fit, State, minimise
 from relumine.fit.projection import Array, project
 from relumine.fit.prune import POLISH, SEARCH, prune
+from relumine.fit.rows import MemoryRows
 from relumine.fit.sign_free import shape_of
 from relumine.fit.starts import inside, lifted, random_directions
 from relumine.recovery.orient import LINEAR, orient
@@ -35,7 +36,8 @@ _CONTRACT = replace(POLISH, steps=400, gain=1e-2)
 _SIGNED = replace(POLISH, damping=1e-4, plateau=6, gain=0.2)
 
 _INSIDE = 4  # starts inside a span: a wrong end there costs far more than a start
-_NEAR = 0.1  # relative loss from which signs are tried: 784-2-1 at n/p = 3 and 6 sticks at 0.03 … 0.06 with affine part
+_EVERY_WAY = 4  # units up to which all their signs are tried: sixteen projections, as much as two steps
+_NEAR = 0.2  # relative loss from which signs are tried: 784-2-1 at n/p = 3 and 6 sticks at 0.03 … 0.06, (200,2) at 0.12
 _SHARE = 0.05  # of the parameters that the affine part must be for its removal to help: (30,30) has 3 %, (10,5) 17 %
 
 
@@ -76,8 +78,7 @@ def signed(task: MemoryTask, fit: Fit, run: Run, stage: str) -> Fit | None:
     """A better fit by way of the signs, if there is one: most networks have no affine part, only an output bias.
 
     The affine part costs (d+1)q parameters, which is much where there are few units. Signs that remove it are found
-    from a fit that is near by a linear system; then the units are fitted without it. Back in the sign-free form, that
-    can only be better.
+    as soon as a fit is near; then the units are fitted without it. Back in the sign-free form, that can only be better.
     """
     m, D = fit.at.U.shape
     reflection = task.shape.activation.reflection
@@ -86,12 +87,10 @@ def signed(task: MemoryTask, fit: Fit, run: Run, stage: str) -> Fit | None:
     spared = task.parameters(0) / task.parameters(m)
     if not 0 < m <= (D - 1) * task.q or fit.loss > _NEAR or spared < _SHARE:
         return None
-    net = task.shape.network(fit.at.U, fit.at.A, task.tau + fit.at.tau)
-    turned = orient(net, exact=False, bias=True, seconds=0.1)
-    if turned.how != LINEAR:  # two units are one, say
+    rows, plain = task.plain.centred(task.tau[-1]), shape_of(task.shape.activation, sign_free=False)
+    U = _turned(task, fit, rows)
+    if U is None:
         return None
-    U = np.column_stack([turned.network.W, turned.network.b])
-    rows, plain = task.plain.centred(task.tau[-1]), shape_of(net.activation, sign_free=False)
     found = minimise(rows, plain, U, _SIGNED, run=run, stage=stage)
     if found.at.loss >= fit.at.loss:
         return None
@@ -99,3 +98,19 @@ def signed(task: MemoryTask, fit: Fit, run: Run, stage: str) -> Fit | None:
     loss = at.loss / max(task.rows.norm2, np.finfo(float).tiny)
     history = (*found.history[:-1], loss)
     return Fit(at, State(at.U, POLISH.damping, 2.0, history, found.state.products, found.reason))
+
+
+def _turned(task: MemoryTask, fit: Fit, rows: MemoryRows) -> Array | None:
+    """Directions (m, d+1) of the units, each with a sign that leaves little of the affine part; None if that is open.
+
+    A few units are turned in every way, and the loss without affine part decides; for more a linear system does, which
+    a poor fit misleads sooner.
+    """
+    m = len(fit.at.U)
+    if m <= _EVERY_WAY:
+        plain = shape_of(task.shape.activation, sign_free=False)
+        signs = 1.0 - 2.0 * (np.arange(1 << m)[:, None] >> np.arange(m) & 1)
+        return min((s[:, None] * fit.at.U for s in signs), key=lambda U: project(rows, plain, U).loss)
+    net = task.shape.network(fit.at.U, fit.at.A, task.tau + fit.at.tau)
+    turned = orient(net, exact=False, bias=True, seconds=0.1)
+    return np.column_stack([turned.network.W, turned.network.b]) if turned.how == LINEAR else None

@@ -35,11 +35,11 @@ from relumine.run import Run
 
 __all__ = ["Search"]
 
-STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise: 3 to 4 is usual for noise
+STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise: noise stays about 3
 _MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap: d⁴/24 = 34 000 numbers
 _COLLAPSE = replace(SEARCH, steps=40, damping=1e-4, plateau=8, gain=0.5)  # a short look whether the loss collapses
 _BETWEEN = 100.0  # kinks that no sample lies between are no further apart than this over the number of rows
-# student width over width, start by start: 1.5 collapses most often for its price; where it does not, others may
+# student width over width, start by start: 1.5 as a rule; where that does not collapse, another width may
 _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)
 _CYCLE = 1.5  # units over width in a cycle: 1.25 found 5 of 10 networks (10,10) at n/p = 2 where 1.5 found 8
 _ROUNDS = 3  # rounds for each start that is allowed: a round takes half the time of a start polished to the end

@@ -36,9 +36,9 @@ Array = NDArray[np.float64]
 __all__ = ["Answer", "known_units", "one_sided", "settle"]
 
 _LEFT = 4.0  # times what the chosen flips leave of the affine part: as much may be left by the right ones
-_ALL_FLIPS = 11  # units up to which the flips of all others are tried: 1024 projections, a second for 2000 rows
+_ALL_FLIPS = 11  # units up to which the flips of all others are tried: 1024 projections at most
 _LEVEL = 1e-4  # of the F test: how often a true absence of an affine part may be denied
-_PATIENCE = 20.0  # seconds for the integer problem of the signs: beyond some 45 units it may take for ever
+_PATIENCE = 20.0  # seconds for the integer problem of the signs: with many units it has no other end
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +27,12 @@ from relumine.recovery.evidence import Evidence, gather
 from relumine.recovery.judge import judge, looked_in_words
 from relumine.recovery.search import Search
 from relumine.recovery.signs import Answer, known_units, settle
-from relumine.recovery.task import MemoryTask, Task, make_task
+from relumine.recovery.task import Task, make_task
 from relumine.results import Certificate, Predictions, Recovery, SearchRecord, Stage, StandardErrors, Status
 from relumine.run import Run
 
 Array = NDArray[np.float64]
+AnyTask = TypeVar("AnyTask", bound=Task)
 
 __all__ = ["Case", "Problem", "close", "shared", "solve"]
 
@@ -157,7 +159,7 @@ def _errors(task: Task, answer: Answer, limit: int) -> tuple[StandardErrors | No
     return se, inference
 
 
-def shared(task: MemoryTask, run: Run) -> MemoryTask:
+def shared(task: AnyTask, run: Run) -> AnyTask:
     """The task whose sums are shared among the run's workers."""
     crew = run.crew or ALONE
-    return replace(task, rows=replace(task.rows, crew=crew), plain=replace(task.plain, crew=crew))
+    return replace(task, rows=task.rows.shared(crew), plain=task.plain.shared(crew))

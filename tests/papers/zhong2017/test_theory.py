@@ -6,8 +6,10 @@ from scipy.stats import norm
 
 from relumine import InvalidInput, Network, planted
 from relumine import activations as act
+from relumine.data.views import rows_of
 from relumine.papers.zhong2017 import curvature
-from relumine.papers.zhong2017.properties import constants, properties, second_derivative, table
+from relumine.papers.zhong2017.conditions import constants, properties, second_derivative, table
+from relumine.papers.zhong2017.descent import gradient
 
 SATISFY = ("relu", "leaky_relu(0.01)", "squared_relu", "sigmoid", "tanh", "erf")
 
@@ -114,8 +116,6 @@ def test_negative_examples_have_singular_hessians(name):
 
 
 def test_empirical_hessian_is_the_derivative_of_the_gradient():
-    from relumine.papers.zhong2017.gradient import gradient
-
     truth = planted.network(4, 2, rng=0, family="conditioned", activation="tanh")
     X, y = planted.sample(truth, 300, rng=1)
     net = truth.replace(W=truth.W + 0.3 * np.random.default_rng(2).normal(size=truth.W.shape))
@@ -123,7 +123,8 @@ def test_empirical_hessian_is_the_derivative_of_the_gradient():
     for index in range(net.W.size):
         E = np.zeros(net.W.size)
         E[index] = h
-        up, down = (gradient(X, y, net.W + s * E.reshape(net.W.shape), net.a, net.activation)[1] for s in (1, -1))
+        E = E.reshape(net.W.shape)
+        up, down = (gradient(rows_of(X, y), net.W + s * E, net.a, net.activation).in_W for s in (1, -1))
         assert H[index] == pytest.approx(((up - down) / (2 * h)).ravel(), abs=1e-7)
 
 

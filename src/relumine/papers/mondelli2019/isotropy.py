@@ -11,7 +11,7 @@ from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
 
-__all__ = ["Assumptions", "assumptions", "correlation", "rows_of"]
+__all__ = ["Assumptions", "assumptions", "correlation", "weight_rows"]
 
 
 class Assumptions(NamedTuple):
@@ -36,7 +36,7 @@ def assumptions(W: ArrayLike) -> Assumptions:
     >>> assumptions(np.eye(5))
     Assumptions(unit=0.0, delta=0.0, eta_avg=1.0, eta_var=0.0)
     """
-    W = rows_of(W)
+    W = weight_rows(W)
     r, d = W.shape
     gram = W @ W.T
     np.fill_diagonal(gram, 0.0)
@@ -51,10 +51,10 @@ def assumptions(W: ArrayLike) -> Assumptions:
 
 def correlation(W: ArrayLike, W_hat: ArrayLike) -> float:
     """ε = max_ij |⟨w_i, ŵ_j⟩|, the largest correlation of an estimate with a true weight."""
-    return float(np.abs(rows_of(W) @ rows_of(W_hat).T).max())
+    return float(np.abs(weight_rows(W) @ weight_rows(W_hat).T).max())
 
 
-def rows_of(W: ArrayLike) -> Array:
+def weight_rows(W: ArrayLike) -> Array:
     """W as a finite (r, d) array with at least one row."""
     rows = np.asarray(W, dtype=np.float64)
     if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():

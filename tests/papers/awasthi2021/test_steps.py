@@ -1,4 +1,4 @@
-"""The small steps, each on exact input: scalars, signs, subspace, thresholds, readout."""
+"""The small steps, each on exact input: scalars, signs, thresholds, readout."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.special import roots_hermitenorm
 
 from relumine import planted
+from relumine.data.views import rows_of
 from relumine.network import Network
 from relumine.papers.awasthi2021.readout import fit_readout, minimise_in_ball
 from relumine.papers.awasthi2021.scalars import recover_scalars
 from relumine.papers.awasthi2021.signs import fix_signs
-from relumine.papers.awasthi2021.subspace import weight_subspace
 from relumine.papers.awasthi2021.thresholds import Thresholds, distinct_directions
 from relumine.results import InvalidInput
 from relumine.tensors.jennrich import RankOneTerms
@@ -76,17 +76,6 @@ def test_signs_need_independent_directions() -> None:
         fix_signs(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), np.zeros(3), np.ones(3), np.ones(2))
 
 
-def test_subspace_contains_the_weights_whatever_the_signs() -> None:
-    net = planted.network(9, 4, rng=2)
-    V, values = weight_subspace(SymmetricTensor.from_dense(net.hermite(2)), 4)
-    np.testing.assert_allclose(V @ V.T, np.eye(4), atol=1e-12)
-    np.testing.assert_allclose(net.W @ V.T @ V, net.W, atol=1e-10)
-    np.testing.assert_allclose(values[4:], 0.0, atol=1e-12)
-    assert (values[:4] > 0).sum() == (net.a > 0).sum()  # the inertia counts the signs of a
-    with pytest.raises(InvalidInput, match="1 ≤ width ≤ 9"):
-        weight_subspace(SymmetricTensor.from_dense(net.hermite(2)), 10)
-
-
 def terms(vectors: np.ndarray, weights: list[float]) -> RankOneTerms:
     return RankOneTerms(np.asarray(vectors, float), np.array(weights, float), np.ones(1), 1.0, 0, 0.0)
 
@@ -144,7 +133,7 @@ def test_readout_recovers_the_function_without_knowing_signs() -> None:
     net = planted.network(5, 4, rng=3)
     X, y = planted.sample(net, 500, rng=4)
     sign = np.array([1.0, -1.0, 1.0, -1.0])
-    fitted = fit_readout(X, y, sign[:, None] * net.W, sign * net.b, net.a)
+    fitted = fit_readout(rows_of(X, y), sign[:, None] * net.W, sign * net.b, net.a)
     fresh = np.random.default_rng(5).normal(size=(100, 5))
     np.testing.assert_allclose(fitted(fresh), net(fresh), atol=1e-8)
     assert fitted.merge().m == 4
@@ -157,15 +146,15 @@ def test_readout_recovers_the_function_without_knowing_signs() -> None:
 def test_readout_does_not_depend_on_the_scale_of_y() -> None:
     net = planted.network(4, 3, rng=8)
     X, y = planted.sample(net, 400, noise=0.3, rng=9)
-    reference = fit_readout(X, y, net.W, net.b, net.a)
+    reference = fit_readout(rows_of(X, y), net.W, net.b, net.a)
     for scale in (1e-9, 1e9):
-        scaled = fit_readout(X, scale * y, net.W, net.b, scale * net.a)
+        scaled = fit_readout(rows_of(X, scale * y), net.W, net.b, scale * net.a)
         np.testing.assert_allclose(scaled(X), scale * reference(X), rtol=1e-7, atol=1e-7 * scale)
 
 
 def test_readout_without_units_is_the_affine_fit() -> None:
     X = np.random.default_rng(6).normal(size=(50, 2))
-    none = fit_readout(X, X @ [1.0, -2.0] + 3.0, np.zeros((0, 2)), np.zeros(0), np.zeros(0))
+    none = fit_readout(rows_of(X, X @ [1.0, -2.0] + 3.0), np.zeros((0, 2)), np.zeros(0), np.zeros(0))
     np.testing.assert_allclose(none.v, [1.0, -2.0], atol=1e-10)
     assert none.c == pytest.approx(3.0)
 
@@ -176,11 +165,11 @@ def test_truncation_ignores_far_rows_and_the_ball_is_kept() -> None:
     y = X @ [1.0, 1.0]
     X[0], y[0] = [1e3, 1e3], -1e9  # ‖φ‖ > τ
     empty = (np.zeros((0, 2)), np.zeros(0), np.zeros(0))
-    np.testing.assert_allclose(fit_readout(X, y, *empty, truncation=50.0).v, [1.0, 1.0], atol=1e-9)
-    small = fit_readout(X[1:], y[1:], *empty, radius=0.5)
+    np.testing.assert_allclose(fit_readout(rows_of(X, y), *empty, truncation=50.0).v, [1.0, 1.0], atol=1e-9)
+    small = fit_readout(rows_of(X[1:], y[1:]), *empty, radius=0.5)
     assert np.hypot(np.linalg.norm(small.v), small.c) == pytest.approx(0.5 * np.sqrt(np.mean(y[1:] ** 2)))
     with pytest.raises(InvalidInput, match="raise the truncation"):
-        fit_readout(X, y, *empty, truncation=1e-3)
+        fit_readout(rows_of(X, y), *empty, truncation=1e-3)
 
 
 @given(st.integers(0, 1000), st.floats(0.05, 5.0))

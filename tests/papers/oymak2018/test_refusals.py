@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.papers.decode_problems import labels, planted, relative
+from tests.papers.oymak2018.problems import labels, planted, relative
 
 from relumine.papers.oymak2018.additive import Additive
 from relumine.papers.oymak2018.judge import judge

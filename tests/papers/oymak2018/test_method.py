@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from tests.papers.decode_problems import labels, planted, relative
+from tests.papers.oymak2018.problems import labels, planted, relative
 
 from relumine.papers.oymak2018 import additive
 from relumine.papers.oymak2018.additive import Additive, descend, gauss_newton, largest_eigenvalue
-from relumine.papers.oymak2018.leftover import evidence
+from relumine.papers.oymak2018.evidence import evidence
 from relumine.papers.oymak2018.method import decode
 from relumine.papers.oymak2018.probes import tails
 from relumine.results import Status

@@ -4,31 +4,22 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 
 from relumine import InvalidInput, Status, metrics, planted
 from relumine import activations as act
 from relumine.data.moments import estimate_tensors
+from relumine.data.views import Affine, Less, rows_of, seen
 from relumine.papers.zhong2017 import moments as zhong_moments
 from relumine.papers.zhong2017 import span
 from relumine.papers.zhong2017.algorithms import Start, initialise, learn, partition
-from relumine.papers.zhong2017.gradient import descend, gradient, theorem_step
+from relumine.papers.zhong2017.descent import descend, gradient, theorem_step
+from relumine.papers.zhong2017.figure import distance
 from relumine.papers.zhong2017.magsign import recover_magnitudes
 from relumine.papers.zhong2017.method import recover_zhong
 from relumine.tensors.hermite import hermite_tensor
-from relumine.tensors.kcl import kcl
-from relumine.tensors.symmetric import SymmetricTensor, rank_one_sum
+from relumine.tensors.symmetric import SymmetricTensor
 
 HOMOGENEOUS = ("relu", "leaky_relu(0.1)", "squared_relu", "polynomial(0,0,0,1)", "polynomial(0,0,0,0,1)")
-
-
-def distance(truth, W, v):
-    """The paper's criterion: largest relative error under the best matching, and whether v is exact there."""
-    apart = np.linalg.norm(truth.W[:, None] - W[None], axis=2) / np.linalg.norm(truth.W, axis=1)[:, None]
-    rows, columns = linear_sum_assignment(apart)
-    return apart[rows, columns].max(), bool(np.array_equal(v[columns], truth.a))
 
 
 # -- orders, operators, subspace
@@ -50,17 +41,21 @@ def test_operator_is_the_contracted_hermite_tensor(order):
     rng = np.random.default_rng(order)
     X, r, alpha = rng.normal(size=(7, 4)), rng.normal(size=7), rng.normal(size=4)
     P = sum(y * hermite_tensor(x, order).contract(*[alpha] * (order - 2)).dense() for x, y in zip(X, r)) / 7
-    operator = span.moment_operator(X, r, order, alpha)
+    operator = span.moment_operator(rows_of(X, r), order, alpha)
     assert np.allclose(operator @ np.eye(4), P, atol=1e-12)
     assert np.allclose(operator @ alpha, P @ alpha, atol=1e-12)
+
+
+def without_affine(rows):
+    return seen(rows, Less(Affine(*span.affine_fit(rows))))
 
 
 @pytest.mark.parametrize(("name", "d"), [("squared_relu", 20), ("squared_relu", 260), ("tanh", 12)])
 def test_span_contains_the_weights(name, d):
     truth = planted.network(d, 3, rng=1, family="conditioned", activation=name)
     X, y = planted.sample(truth, 30_000 if d < 100 else 15_000, rng=2)
-    r = span.affine_residual(X, y)[0]
-    V, values = span.weight_span(X, r, 3, span.moment_orders(truth.activation).second, rng=0)
+    rows = rows_of(X, y)
+    V, values = span.weight_span(without_affine(rows), 3, span.moment_orders(truth.activation).second, rng=0)
     inside = np.linalg.norm(truth.W @ V.T, axis=1) / np.linalg.norm(truth.W, axis=1)
     assert np.allclose(V @ V.T, np.eye(3), atol=1e-6)
     assert inside.min() > (0.95 if d == 20 else 0.7)  # a random subspace would show √(3/d)
@@ -70,9 +65,9 @@ def test_span_contains_the_weights(name, d):
 def test_lanczos_and_dense_agree(monkeypatch):
     truth = planted.network(30, 3, rng=1, family="conditioned", activation="squared_relu")
     X, y = planted.sample(truth, 5000, rng=2)
-    V, values = span.weight_span(X, y, 3, rng=0)
+    V, values = span.weight_span(rows_of(X, y), 3, rng=0)
     monkeypatch.setattr(span, "_DENSE", 0)
-    V2, values2 = span.weight_span(X, y, 3, rng=0)
+    V2, values2 = span.weight_span(rows_of(X, y), 3, rng=0)
     assert values == pytest.approx(values2, rel=1e-5)
     assert np.linalg.svd(V @ V2.T)[1].min() > 1 - 1e-8
 
@@ -81,10 +76,10 @@ def test_lanczos_and_dense_agree(monkeypatch):
 def test_a_unit_lost_by_the_first_span_is_found_in_turn(d, n, seed):
     rng = np.random.default_rng([seed, d, n])
     truth = planted.network(d, 5, rng, family="conditioned", activation="squared_relu")
-    X, y = planted.sample(truth, n, rng=rng)
-    first, _ = span.weight_span(X, span.affine_residual(X, y)[0], 5)
+    rows = rows_of(*planted.sample(truth, n, rng=rng))
+    first, _ = span.weight_span(without_affine(rows), 5)
     V, values = zhong_moments.find_span(
-        (X, y), 5, span.moment_orders(truth.activation), np.ones(d) / np.sqrt(d), np.random.default_rng(0)
+        rows, 5, span.moment_orders(truth.activation), np.ones(d) / np.sqrt(d), np.random.default_rng(0)
     )
     inside = [np.linalg.norm(truth.W @ B.T, axis=1) / np.linalg.norm(truth.W, axis=1) for B in (first, V)]
     assert inside[0].min() < 0.7
@@ -96,7 +91,7 @@ def test_moments_inside_are_exact_for_polynomials():
     truth = planted.network(4, 4, rng=0, family="conditioned", activation="polynomial(0,0,0,1)")
     X, y = planted.sample(truth, 300, rng=1)
     V = np.linalg.qr(np.random.default_rng(2).normal(size=(4, 4)))[0]
-    M = zhong_moments.moments_inside((X, 5.0 + X[:, 0] + y), V, 3)
+    M = zhong_moments.moments_inside(rows_of(X, 5.0 + X[:, 0] + y), V, 3)
     for order in (1, 2, 3):
         exact = SymmetricTensor.from_dense(truth.hermite(order) + (np.eye(4)[0] if order == 1 else 0.0)).transform(V)
         assert M[order].entries == pytest.approx(exact.entries, abs=1e-8)
@@ -108,79 +103,14 @@ def test_degree_of_the_polynomial_in_the_span():
     assert [zhong_moments._degree(k, n) for k, n in sizes] == [1, 3, 4, 5, 5, 3, 2, 5]
 
 
-def test_affine_residual_is_least_squares():
+@pytest.mark.parametrize("dense", [True, False])
+def test_affine_fit_is_least_squares(dense, monkeypatch):
+    monkeypatch.setattr(span, "_DENSE", 200 if dense else 0)
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5)), rng.normal(size=200)
-    r, slope, constant = span.affine_residual(X, y)
-    A = np.column_stack([X, np.ones(200)])
-    expected = np.linalg.lstsq(A, y, rcond=None)[0]
-    assert np.append(slope, constant) == pytest.approx(expected, abs=1e-6)
-    assert r == pytest.approx(y - A @ expected, abs=1e-6)
-
-
-# -- KCL
-
-
-@given(k=st.integers(1, 8), seed=st.integers(0, 10**5))
-@settings(max_examples=30, deadline=None)
-def test_kcl_exact(k, seed):
-    rng = np.random.default_rng(seed)
-    U = rng.normal(size=(k, k))
-    U /= np.linalg.norm(U, axis=1, keepdims=True)
-    if np.linalg.cond(U) > 30.0:
-        return
-    T = rank_one_sum(rng.uniform(0.5, 2.0, k) * rng.choice([-1.0, 1.0], k), U, 3)
-    cosines = np.abs(kcl(T, rng=0).factors @ U.T)
-    rows, columns = linear_sum_assignment(-cosines)
-    assert cosines[rows, columns].min() > 1 - 1e-10
-
-
-@pytest.mark.parametrize("noise", [1e-3, 1e-4])
-def test_kcl_stages_improve_on_a_noisy_tensor(noise):
-    k, rng = 10, np.random.default_rng(0)
-    errors = {"projections": [], "plugin": [], "refined": []}
-    for _ in range(5):
-        U = rng.normal(size=(k, k))
-        U /= np.linalg.norm(U, axis=1, keepdims=True)
-        clean = rank_one_sum(rng.uniform(0.5, 2.0, k), U, 3)
-        dirt = SymmetricTensor(rng.normal(size=clean.entries.size), k, 3)
-        T = clean + dirt * (noise * clean.norm / dirt.norm)
-        for name, options in (
-            ("projections", {"plugin": False, "refine": False}),
-            ("plugin", {"refine": False}),
-            ("refined", {}),
-        ):
-            cosines = np.abs(kcl(T, rng=0, **options).factors @ U.T)
-            rows, columns = linear_sum_assignment(-cosines)
-            errors[name].append(np.sqrt(2 - 2 * np.minimum(cosines[rows, columns], 1)).max())
-    mean = {name: np.exp(np.mean(np.log(e))) for name, e in errors.items()}
-    assert mean["refined"] < 3 * noise * np.sqrt(k)
-    assert mean["refined"] < mean["plugin"]
-    assert mean["plugin"] <= 1.2 * mean["projections"]
-
-
-def test_kcl_finds_a_factor_in_the_tensor_beside():
-    """A factor that the third moment does not show is determined by the second one."""
-    rng = np.random.default_rng(4)
-    U = rng.normal(size=(4, 4))
-    U /= np.linalg.norm(U, axis=1, keepdims=True)
-    T = rank_one_sum(np.array([2.0, -1.0, 1.0, 0.0]), U, 3)
-    dirt = SymmetricTensor(rng.normal(size=T.entries.size), 4, 3)
-    T = T + dirt * (1e-6 / dirt.norm)
-    beside = rank_one_sum(np.array([1.0, 2.0, -1.0, 1.0]), U, 2)
-    closest = {
-        name: np.abs(kcl(T, rng=0, beside=b).factors @ U.T).max(axis=0) for name, b in (("T", []), ("both", [beside]))
-    }
-    assert closest["T"][:3].min() > 1 - 1e-9
-    assert closest["T"][3] < 0.99
-    assert closest["both"].min() > 1 - 1e-9
-
-
-def test_kcl_refuses():
-    with pytest.raises(InvalidInput, match="order 3"):
-        kcl(rank_one_sum(np.ones(1), np.eye(1), 2))
-    with pytest.raises(InvalidInput, match="projections"):
-        kcl(rank_one_sum(np.ones(1), np.eye(1), 3), projections=1)
+    X, y = rng.normal(size=(200, 5)) + np.array([0.0, 0.1, 0.0, 0.0, 2.0]), rng.normal(size=200)
+    slope, constant = span.affine_fit(rows_of(X, y))
+    expected = np.linalg.lstsq(np.column_stack([X, np.ones(200)]), y, rcond=None)[0]
+    assert np.append(slope, constant) == pytest.approx(expected, abs=1e-8)
 
 
 # -- RecMagSign on exact moments
@@ -217,10 +147,10 @@ def test_gradient_against_differences(name):
     X, y = planted.sample(net, 50, rng=1)
     rng = np.random.default_rng(2)
     W, v = net.W + 0.3 * rng.normal(size=net.W.shape), rng.normal(size=3)
-    loss, in_W, in_v = gradient(X, y, W, v, net.activation)
+    loss, in_W, in_v = gradient(rows_of(X, y), W, v, net.activation)
     assert loss == pytest.approx(0.5 * np.mean((net.replace(W=W, a=v)(X) - y) ** 2))
     h, D, e = 1e-6, rng.normal(size=W.shape), rng.normal(size=3)
-    up, down = (gradient(X, y, W + s * h * D, v + s * h * e, net.activation)[0] for s in (1, -1))
+    up, down = (gradient(rows_of(X, y), W + s * h * D, v + s * h * e, net.activation)[0] for s in (1, -1))
     assert (up - down) / (2 * h) == pytest.approx(float((in_W * D).sum() + in_v @ e), rel=1e-5)
 
 
@@ -232,7 +162,7 @@ def test_descent_converges_linearly_near_the_truth(step, batches):
     W = truth.W + 0.1 * np.random.default_rng(2).normal(size=truth.W.shape)
     errors = [
         np.linalg.norm(it.W - truth.W)
-        for it in islice(descend(X, y, W, truth.a, truth.activation, step, batches=batches), 601)
+        for it in islice(descend(rows_of(X, y), W, truth.a, truth.activation, step, batches=batches), 601)
     ]
     assert errors[-1] < 1e-3 * errors[0]
     halves = errors[300] / errors[0], errors[600] / errors[300]
@@ -242,9 +172,9 @@ def test_descent_converges_linearly_near_the_truth(step, batches):
 def test_step_of_the_theorem():
     assert theorem_step(3.0 * np.eye(4), np.array([1.0, -2.0, 1.0, 1.0]), act.RELU) == pytest.approx(1 / 16)
     with pytest.raises(InvalidInput, match="step must be"):
-        next(descend(np.ones((3, 1)), np.ones(3), np.ones((1, 1)), np.ones(1), act.RELU, "fast"))
+        next(descend(rows_of(np.ones((3, 1)), np.ones(3)), np.ones((1, 1)), np.ones(1), act.RELU, "fast"))
     with pytest.raises(InvalidInput, match="partitioned"):
-        next(descend(np.ones((3, 1)), np.ones(3), np.ones((1, 1)), np.ones(1), act.RELU, batches=9))
+        next(descend(rows_of(np.ones((3, 1)), np.ones(3)), np.ones((1, 1)), np.ones(1), act.RELU, batches=9))
 
 
 def test_a_step_far_too_large_ends_and_says_so():
@@ -258,9 +188,9 @@ def test_a_step_far_too_large_ends_and_says_so():
 
 def test_partition_is_one():
     X, y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
-    parts = partition(X, y, 3, np.random.default_rng(0))
-    assert sorted(np.concatenate([p[1] for p in parts])) == list(y)
-    assert all(np.array_equal(px[:, 0] / 2, py) for px, py in parts)
+    parts = [part.head() for part in partition(rows_of(X, y), 3, np.random.default_rng(0))]
+    assert sorted(np.concatenate([part.Y[:, 0] for part in parts])) == list(y)
+    assert all(np.array_equal(part.X[:, 0] / 2, part.Y[:, 0]) for part in parts)
 
 
 # -- Algorithms 1 and 2 from samples
@@ -357,8 +287,8 @@ def test_the_tensor_estimate_alone_and_failure_in_words():
     [
         ({"width": 9}, "width ≤ d"),
         ({"width": 0}, "width ≤ d"),
-        ({"activation": "tanh"}, "homogeneous"),
-        ({"activation": "quadratic"}, "third and fourth"),
+        ({"activation": "tanh"}, "units, not tanh"),
+        ({"activation": "quadratic"}, "is for relu, leaky_relu, squared_relu units, not quadratic"),
         ({"moments": "magic"}, "unknown moments"),
         ({"iterations": -1}, "iterations"),
         ({"y": np.ones(100)}, "constant"),
