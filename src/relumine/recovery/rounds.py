@@ -9,6 +9,7 @@ contracted network is followed to the bottom of a basin that is not the right on
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -109,8 +110,8 @@ def _turned(task: MemoryTask, fit: Fit, rows: MemoryRows) -> Array | None:
     m = len(fit.at.U)
     if m <= _EVERY_WAY:
         plain = shape_of(task.shape.activation, sign_free=False)
-        signs = 1.0 - 2.0 * (np.arange(1 << m)[:, None] >> np.arange(m) & 1)
-        return min((s[:, None] * fit.at.U for s in signs), key=lambda U: project(rows, plain, U).loss)
+        ways: list[Array] = [np.array(signs)[:, None] * fit.at.U for signs in product((1.0, -1.0), repeat=m)]
+        return min(ways, key=lambda U: project(rows, plain, U).loss)
     net = task.shape.network(fit.at.U, fit.at.A, task.tau + fit.at.tau)
     turned = orient(net, exact=False, bias=True, seconds=0.1)
     return np.column_stack([turned.network.W, turned.network.b]) if turned.how == LINEAR else None
