@@ -13,7 +13,7 @@ import typer
 
 import relumine as rl
 from relumine.cli.exits import FAILED
-from relumine.cli.options import AsJson, Ignore, Quiet, Seed, SkipBadRows
+from relumine.cli.options import AsJson, DecimalMark, Delimiter, Ignore, Quiet, Seed, SkipBadRows
 from relumine.cli.outcome import check_file, read_files
 from relumine.cli.table import columns_of, open_table
 from relumine.cli.talk import Talk
@@ -37,6 +37,8 @@ def decode(
     slope: Annotated[float, typer.Option(help="Slope left of the kink: 0 ReLU, -1 absolute value.")] = 0.0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The same as OUT.")] = None,
     skip_bad_rows: SkipBadRows = False,
+    delimiter: Delimiter = None,
+    decimal: DecimalMark = None,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -52,7 +54,7 @@ def decode(
     if out is None:
         raise InvalidInput("say where w goes: --out w.csv")
     check_file(out, (".csv", ".json"), read_files(source))
-    table = open_table(source)
+    table = open_table(source, delimiter, decimal)
     names, labels = table.choose(target or None, [], columns_of(ignore), skip_bad_rows)
     for sentence in table.assumed:
         talk.note(sentence)

@@ -30,6 +30,8 @@ def extract(
     dim: Annotated[int | None, typer.Option(help="Number of inputs; an ONNX file knows it.", min=1, max=10**6)] = None,
     width: options.Width = None,
     budget: Annotated[int | None, typer.Option(help="Most rows to ask; default: enough.", min=1, max=10**9)] = None,
+    random_rows: Annotated[bool, typer.Option("--random", help="Draw all rows instead of choosing them.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many rows it would take.")] = False,
     activation: options.ActivationName = "relu",
     low: Annotated[float | None, typer.Option(help="Ask in the range --low … --high instead of N(0, 1).")] = None,
     high: Annotated[float | None, typer.Option(help="See --low.")] = None,
@@ -51,6 +53,7 @@ def extract(
 
     Running a module:function or a --command executes that code: only name what you trust.
     """
+    from relumine.extraction import estimate
     from relumine.extraction import extract as ask
 
     box = _box(spec, command)
@@ -58,6 +61,12 @@ def extract(
     outputs.check(*read_files(spec or ""), *([] if queries is None else [queries]))
     check_seconds(seconds)
     shape = options.image_shape(images, dim) if dim is not None else None
+    if dry_run:
+        if dim is None:
+            raise InvalidInput("--dry-run needs --dim, the number of inputs", argument="dim")
+        for m in [width] if width is not None else [8, 32, 128]:
+            typer.echo(f"{dim}-{m}: about {estimate(dim, m)} rows, chosen; {5 * m * (dim + 1)} or more, random")
+        return
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does
     more: dict[str, Any] = {} if budget is None else {"budget": budget}
@@ -67,6 +76,7 @@ def extract(
             dim,
             width,
             **more,
+            queries="random" if random_rows else "chosen",
             low=low,
             high=high,
             timeout=timeout,

@@ -17,6 +17,8 @@ __all__ = [
     "AsJson",
     "Checkpoint",
     "CheckpointEvery",
+    "DecimalMark",
+    "Delimiter",
     "Features",
     "Force",
     "Ignore",
@@ -56,6 +58,8 @@ Save = Annotated[Path | None, typer.Option(help="Save the whole result, .json, f
 Force = Annotated[bool, typer.Option("--force", help="Write --out even if the network was not recovered.")]
 Seconds = Annotated[float | None, typer.Option(help="Time limit; then the best so far is kept.")]
 Images = Annotated[str | None, typer.Option(help="Show units as images: HEIGHTxWIDTH or 'square'.")]
+Delimiter = Annotated[str | None, typer.Option(help="What separates the columns of a csv file; default: found out.")]
+DecimalMark = Annotated[str | None, typer.Option("--decimal", help="'.' or ',' in numbers; default: found out.")]
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
 ]

@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from relumine.cli.names import labels_of, names_in, network_of
-from relumine.cli.options import AsJson, Quiet, SkipBadRows
+from relumine.cli.options import AsJson, DecimalMark, Delimiter, Quiet, SkipBadRows
 from relumine.cli.outcome import check_file, read_files
 from relumine.cli.table import Table, columns_of, open_table
 from relumine.cli.talk import Talk
@@ -38,6 +38,8 @@ def predict(
         Path | None, typer.Option("--out", "-o", help="Where predictions go, .csv or .npy; default: stdout.")
     ] = None,
     skip_bad_rows: SkipBadRows = False,
+    delimiter: Delimiter = None,
+    decimal: DecimalMark = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -45,7 +47,7 @@ def predict(
     talk = Talk(as_json, quiet)
     if out is not None:
         check_file(out, (".csv", ".npy"), sources=(network, *read_files(file)))
-    net, table, status = network_of(network), open_table(file), labels_of(network).status
+    net, table, status = network_of(network), open_table(file, delimiter, decimal), labels_of(network).status
     if status and not Status(status).ok:
         talk.warn(f"warning: {network} holds a network that was not recovered (status: {status})")
     inputs, truth = _columns(table, net, columns_of(features) or _remembered(network, table))

@@ -50,6 +50,8 @@ def recover(
     checkpoint: options.Checkpoint = None,
     checkpoint_every: options.CheckpointEvery = 10.0,
     skip_bad_rows: options.SkipBadRows = False,
+    delimiter: options.Delimiter = None,
+    decimal: options.DecimalMark = None,
     images: options.Images = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -62,7 +64,7 @@ def recover(
     talk, outputs = Talk(as_json, quiet), Outputs(out, report_file, save, force)
     outputs.check(*read_files(file))
     check_seconds(seconds)
-    table = open_table(file)
+    table = open_table(file, delimiter, decimal)
     inputs, targets = table.choose(target, columns_of(features), columns_of(ignore), skip_bad_rows)
     shape = options.image_shape(images, len(inputs))
     for sentence in table.assumed:

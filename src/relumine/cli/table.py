@@ -15,8 +15,6 @@ from relumine.results import InvalidInput
 
 __all__ = ["Table", "columns_of", "open_table"]
 
-Decimal = Literal[".", ","]
-
 
 @dataclass
 class Table:
@@ -33,7 +31,7 @@ class Table:
     mixed: frozenset[str] = frozenset()
     named: bool = True
     delimiter: str | None = None
-    decimal: Decimal | None = None
+    decimal: str | None = None
 
     def column(self, name: str) -> str:
         """The column meant: its name, its name but for case and spaces, or its number from 0."""
@@ -96,11 +94,11 @@ class Table:
             features=inputs,
             bad_rows=bad,
             delimiter=self.delimiter,
-            decimal=self.decimal,
+            decimal=self.decimal,  # type: ignore[arg-type]  # checked when the file was looked at
         )
 
 
-def open_table(path: str, delimiter: str | None = None, decimal: Decimal | None = None) -> Table:
+def open_table(path: str, delimiter: str | None = None, decimal: str | None = None) -> Table:
     """Look at a file (or a glob, or a folder of files): its kind, its columns, its dialect."""
     if not path or "\0" in path:
         raise InvalidInput("the name of the file is empty" if not path else "the name of the file holds a null byte")

@@ -146,8 +146,8 @@ def test_twin_columns_are_noted():
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"X": np.full((30, 5), np.nan)}, "NaN"),
-        ({"y": np.full(30, np.inf)}, "infinite"),
+        ({"X": np.full((30, 5), np.nan)}, "X column 0 is nan in row 0"),
+        ({"y": np.full(30, np.inf)}, "y is inf in row 0"),
         ({"y": np.zeros(29)}, "rows"),
         ({"y": np.zeros((30, 2))}, "one label"),
         ({"bound": 0.0}, "positive"),
