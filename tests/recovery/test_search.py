@@ -184,6 +184,23 @@ def test_hope_ends_where_every_start_ends_at_one_network() -> None:
     assert not looking.is_exact(looking.best)
 
 
+@pytest.mark.parametrize("rounds_done", [1, 2, 4])
+def test_a_search_that_is_stopped_returns_a_network_of_the_width(rounds_done: int) -> None:
+    """In the middle of a cycle there are more units than were asked for; what is returned is what was contracted."""
+    _, X, y = generic(10, 10, 2)(42000)
+    polishes = []
+
+    def progress(p: rl.results.Progress) -> None:
+        if p.stage == "polish" and p.iteration == 1:
+            polishes.append(p)
+        if len(polishes) >= rounds_done and p.stage != "polish":
+            raise KeyboardInterrupt
+
+    found = rl.recover(X, y, width=10, rng=3, progress=progress, on_failure="return")
+    assert found.status is Status.INTERRUPTED
+    assert found.network.m == 10
+
+
 # -- few samples ------------------------------------------------------------------------------------------------------
 
 

@@ -234,11 +234,14 @@ class Search:
             if end or self._over():
                 break
             fit = self._round(width, fit)
+            if len(fit.at.U) > width:  # the run ended before it was contracted
+                break
             idle = 0 if fit.loss < _LESS * least.loss else idle + 1
             least = min(least, fit, key=lambda f: f.loss)
             end = self._no_further(fit, idle=idle)
         if self._over() and not self.is_exact(least):
-            self.best = least if self.best is None or least.loss < self.best.loss else self.best
+            if len(least.at.U) <= width and (self.best is None or least.loss < self.best.loss):
+                self.best = least
             return None
         if not self.is_exact(least):
             least = self._to_the_end(fit if end == _MET else least)
@@ -281,6 +284,8 @@ class Search:
 
     def _no_further(self, fit: Fit, *, idle: int, first: bool = False) -> str:
         """Why a chain ends at this fit; empty if it goes on."""
+        if self._over():
+            return "the run does"
         if self.is_exact(fit):
             return "exact"
         if self.best is None and first and self.is_noise(fit):
