@@ -119,12 +119,13 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
 
 
 def section(report: Row) -> str:
+    cycled = any("cycles" in name for row in report["rows"] for name in row["variants"])
+    more = "; cycles, which count as starts here, and signs as soon as a fit is near" if cycled else ""
     parts = [
         "## What each part contributes",
         "Our own search with parts left out: the sign-free form |z|/2 or the ordinary one, 1.5 times the units or just "
-        "as many, directions from the second moment or at random; cycles that go on from their own network, and signs "
-        "as soon as a fit is near. Variables are projected out in all of them. Each "
-        f"starts again until a fit is exact or {TIMES:g} times relumine's time (at least {LEAST:g} s) is over. "
+        f"as many, directions from the second moment or at random{more}. Variables are projected out in all of them. "
+        f"Each starts again until a fit is exact or {TIMES:g} times relumine's time (at least {LEAST:g} s) is over. "
         f"{seeds_of(report)}",
     ]
     for problem, variants in gather(report, "variants").items():
@@ -137,7 +138,7 @@ def section(report: Row) -> str:
             rows.append([name, str(hits), "—" if none else f"{starts:.1f}", "—" if none else duration(cost)])
         parts += [
             f"**{problem}**",
-            table(["variant", "exact in time", "starts and cycles per success", "time per success"], rows),
+            table(["variant", "exact in time", "starts per success", "time per success"], rows),
         ]
     return "\n\n".join(parts)
 

@@ -120,6 +120,7 @@ def section(report: Row) -> str:
     ratios = sorted({row["ratio"] for row in report["rows"]})
     most, found, rows = max(ratios), curves(report), []
     asked = ", ".join(f"{r:g}" for r in ratios)
+    alone = "Sizes from (30,30) on are relumine's alone. " if report["settings"].get("large") else ""
     names = [name for name in METHODS if any(name in methods for methods in found.values())]
     for name in names:
         row = [name]
@@ -144,7 +145,7 @@ def section(report: Row) -> str:
             f"The smallest n/p of {asked} from which on at least 95 % of the seeds are exact; "
             f"the others with {TIMES:g} times relumine's time (at least {LEAST:g} s, at most "
             f"{report['settings']['cap']:g} s). A cell of theirs ends when 95 % is out of reach. "
-            f"Sizes from (30,30) on are relumine's alone. {seeds_of(report)}",
+            f"{alone}{seeds_of(report)}",
             "![Rate against samples per parameter](figures/bench-frontier.svg)",
             table(["method", *found], rows),
             table(["relumine, n/p =", *(f"{r:g}" for r in ratios)], ours),
