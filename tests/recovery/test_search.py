@@ -157,6 +157,15 @@ def test_cycles_are_no_independent_witnesses() -> None:
     assert looking.agreeing == 1
 
 
+def test_a_cycle_from_a_network_below_the_tolerance_takes_steps() -> None:
+    truth, task = task_of(6, 3, 20, 0)
+    fit = near(truth, task, 0.005)
+    assert 1e-6 < fit.loss < rounds.STUDENT.tol
+    student = search.Search(task, 1, Run.of(0)).student(5, 3, fit)
+    assert len(student.history) > 1
+    assert student.loss < 0.1 * fit.loss
+
+
 def test_two_starts_agree_on_noise() -> None:
     _, task = task_of(6, 3, 40, 1, noise=0.1)
     looking = searched(task, 3, starts=20)

@@ -42,6 +42,7 @@ _BETWEEN = 100.0  # kinks that no sample lies between are no further apart than 
 # student width over width, start by start: 1.5 as a rule; where that does not collapse, another width may
 _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)
 _CYCLE = 1.5  # units over width in a cycle: 1.25 found 5 of 10 networks (10,10) at n/p = 2 where 1.5 found 8
+_FURTHER = 0.01  # of the loss of the network before: where the student of a cycle may stop at the earliest
 _ROUNDS = 3  # rounds for each start that is allowed: a round takes half the time of a start polished to the end
 _IDLE, _LESS = 3, 0.97  # a chain ends after so many cycles that did not bring its loss below this share of its least
 _CLOSE = 1.1  # ratio of losses within which two chains may have met, before they are polished to the end
@@ -151,6 +152,8 @@ class Search:
             self.used += 1
         else:
             U, kind = widened(before, k - len(before.at.U), self.run.rng), f"{len(before.at.U)} kept and random"
+            # else a student that begins below its tolerance takes no step: (100,100) at n/p = 5 stayed at 5e-4
+            schedule = replace(schedule, tol=min(schedule.tol, max(_FURTHER * before.loss, SEARCH.tol)))
             self.cycles += 1
         fit = minimise(self.task.rows, self.task.shape, U, schedule, run=self.run, stage=self._name(before))
         self.trace.append((self._name(before), fit.history))
