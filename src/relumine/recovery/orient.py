@@ -12,7 +12,9 @@ from relumine.tensors.subsets import nearest_subset, some_subset
 
 Array = NDArray[np.float64]
 
-__all__ = ["Orientation", "open_signs", "orient"]
+__all__ = ["LINEAR", "Orientation", "open_signs", "orient"]
+
+LINEAR = "unit signs determined uniquely"  # the route that gives one answer
 
 _ALL_FLIPS = 16  # units up to which every set of flips is looked at; beyond, those of one and two
 
@@ -56,7 +58,7 @@ def orient(net: Network, *, exact: bool = True, bias: bool = False, seconds: flo
     singular = np.linalg.svd(M, compute_uv=False)
     flips: NDArray[np.bool_] | None
     if M.shape[0] >= net.m and singular[-1] > 1e-9 * singular[0]:
-        flips, how = np.linalg.lstsq(M, -affine, rcond=None)[0] > 0.5, "unit signs determined uniquely"
+        flips, how = np.linalg.lstsq(M, -affine, rcond=None)[0] > 0.5, LINEAR
     else:
         how = "unit signs found: with them no affine part is left"
         if exact:
