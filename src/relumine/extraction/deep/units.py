@@ -1,0 +1,167 @@
+"""One layer: the units that every chord meets in the same place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.extraction.deep.box import ROUNDING, Asked
+from relumine.extraction.deep.charts import Chart, Known
+from relumine.extraction.deep.kinks import segments
+from relumine.extraction.deep.witnesses import Chord, Witness, jumps, measure, witnesses_of
+
+Array = NDArray[np.float64]
+
+__all__ = ["Layer", "Unit"]
+
+_SKETCH = 3  # directions of a sketch
+_ALIKE = 1e-3  # two sketches further apart than this are different, whatever their noise
+_AGREE = 3  # chords that must show a unit
+
+
+@dataclass
+class Unit:
+    """w·h + c = 0 up to sign, ‖w‖ = 1 on its support; ``hits`` of ``crossings`` chords show the kink it predicts."""
+
+    w: Array
+    c: float
+    known: NDArray[np.bool_]
+    error: float
+    hits: int = 0
+    crossings: int = 0
+    witnesses: list[Witness] = field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        """Share of the chords it crosses that show it."""
+        return self.hits / max(self.crossings, 1)
+
+
+class Layer:
+    """Search for the units of the layer behind ``known``."""
+
+    def __init__(self, ask: Asked, known: Known, rng: np.random.Generator) -> None:
+        self.ask, self.known, self.rng = ask, known, rng
+        self.chords: list[Chord] = []
+        self.witnesses: list[Witness] = []
+        self.units: list[Unit] = []
+        self.tried: set[int] = set()
+        self.plan = rng.normal(size=(_SKETCH, known.width))
+
+    def look(self, charts: list[Chart], starts: Array, ends: Array) -> None:
+        """Find the kinks of new chords, sketch them, and update the units."""
+        found = segments(self.ask, starts, ends)
+        fresh = []
+        for chart, segment in zip(charts, found):
+            chord = Chord(chart, segment, len(self.chords))
+            self.chords.append(chord)
+            fresh += witnesses_of(chord, 1.0)
+        self.witnesses += fresh
+        for u in self.units:
+            self._count(u)
+        self._sketch([w for w in fresh if w.owner < 0])
+        self._gather()
+
+    def _sketch(self, fresh: list[Witness]) -> None:
+        """Jumps along the same few directions of h for all (those of inactive units are left out)."""
+        if not fresh:
+            return
+        directions = [self.plan[:, w.chord.chart.active] @ w.chord.chart.E.T for w in fresh]
+        for w, (value, noise) in zip(fresh, jumps(self.ask, fresh, directions)):
+            size = float(np.linalg.norm(value))
+            w.sketch, w.noise = value / max(size, 1e-300), noise * np.sqrt(_SKETCH) / max(size, 1e-300)
+
+    def _gather(self) -> None:
+        """Pairs of alike sketches on two chords → a normal, once → the units it explains."""
+        while True:
+            pair = self._pair()
+            if pair is None:
+                return
+            for w in pair:
+                self.tried.add(id(w))
+            measured = self._unit(pair)
+            if measured is not None:
+                self._count(measured)
+                self.units.append(measured)
+
+    def _pair(self) -> list[Witness] | None:
+        """Witnesses without an owner whose sketches agree, on two chords or more, in charts with the same units on."""
+        free = [w for w in self.witnesses if w.owner < 0 and w.noise < _ALIKE / 20.0]
+        for i, w in enumerate(free):
+            group = [w]
+            for v in free[i + 1 :]:
+                if id(w) in self.tried and id(v) in self.tried:
+                    continue
+                if any(v.chord is g.chord for g in group) or len(v.chord.chart.active) != len(w.chord.chart.active):
+                    continue
+                if (v.chord.chart.active != w.chord.chart.active).any():
+                    continue
+                apart = min(np.linalg.norm(w.sketch - v.sketch), np.linalg.norm(w.sketch + v.sketch))
+                if apart <= min(20.0 * (w.noise + v.noise) + 1e-9, _ALIKE):
+                    group.append(v)
+            if len(group) > 1:
+                return group
+        return None
+
+    def _unit(self, group: list[Witness]) -> Unit | None:
+        """The normal measured at the best of a group, kept if it explains where the others are."""
+        group = sorted(group, key=lambda w: -w.gap * abs(w.jump))
+        for best in group[:2]:
+            result = measure(self.ask, best, self.rng)
+            if result is None:
+                continue
+            normal, noise = result
+            size = float(np.linalg.norm(normal))
+            if size <= 20.0 * noise:
+                continue
+            active = best.chord.chart.active
+            w = np.zeros(self.known.width)
+            w[active] = normal / size
+            known = np.zeros(self.known.width, dtype=bool)
+            known[active] = True
+            c = -float(w[active] @ best.height)
+            return Unit(w, c, known, noise / size)
+        return None
+
+    def _count(self, u: Unit) -> None:
+        """On which chords the unit predicts a kink, and where there is one; those witnesses are its own."""
+        u.hits = u.crossings = 0
+        u.witnesses = []
+        number = next((i for i, other in enumerate(self.units) if other is u), len(self.units))
+        by_chord: dict[int, list[Witness]] = {}
+        for w in self.witnesses:
+            by_chord.setdefault(w.chord.index, []).append(w)
+        for chord in self.chords:
+            chart, s = chord.chart, chord.segment
+            if not u.known[chart.active].all():
+                continue
+            v = u.w[chart.active]
+            heights = chart.heights(np.stack([s.start, s.start + s.direction]))
+            z0, z1 = heights @ v + u.c
+            if z0 * z1 >= 0.0:
+                continue
+            t = z0 / (z0 - z1)
+            # error of the position: that of the normal over the speed at which the chord crosses
+            size = 1.0 + float(np.abs(heights).max()) * np.sqrt(len(v))
+            slack = (50.0 * u.error * size + 1e-9 * size) / abs(z1 - z0) + 1e-9
+            if slack > 1e-3:
+                continue
+            u.crossings += 1
+            near = [w for w in by_chord.get(chord.index, []) if abs(self._t(w) - t) <= slack]
+            if near:
+                u.hits += 1
+                w = min(near, key=lambda w: abs(self._t(w) - t))
+                w.owner = number
+                u.witnesses.append(w)
+
+    @staticmethod
+    def _t(w: Witness) -> float:
+        s = w.chord.segment
+        return float((w.point - s.start) @ s.direction / (s.direction @ s.direction))
+
+    @property
+    def accepted(self) -> list[Unit]:
+        """Units that most of the chords they cross show."""
+        return [u for u in self.units if u.hits >= _AGREE and u.score > 0.5]
