@@ -89,18 +89,21 @@ class Layer:
     def _pair(self) -> list[Witness] | None:
         """Witnesses without an owner whose sketches agree, on two chords or more, in charts with the same units on."""
         free = [w for w in self.witnesses if w.owner < 0 and w.noise < _ALIKE / 20.0]
-        for i, w in enumerate(free):
-            group = [w]
-            for v in free[i + 1 :]:
-                if id(w) in self.tried and id(v) in self.tried:
+        if len(free) < 2:
+            return None
+        S, noise = np.array([w.sketch for w in free]), np.array([w.noise for w in free])
+        tried = np.array([id(w) in self.tried for w in free])
+        chord = np.array([w.chord.index for w in free])
+        near = np.abs(S @ S.T) > 1.0 - _ALIKE
+        near &= (chord[:, None] != chord[None, :]) & ~(tried[:, None] & tried[None, :])
+        for i in np.flatnonzero(near.any(axis=1)):
+            group = [free[i]]
+            for j in np.flatnonzero(near[i]):
+                if any(free[j].chord is g.chord for g in group) or not _same_units_on(free[i], free[j]):
                     continue
-                if any(v.chord is g.chord for g in group) or len(v.chord.chart.active) != len(w.chord.chart.active):
-                    continue
-                if (v.chord.chart.active != w.chord.chart.active).any():
-                    continue
-                apart = min(np.linalg.norm(w.sketch - v.sketch), np.linalg.norm(w.sketch + v.sketch))
-                if apart <= min(20.0 * (w.noise + v.noise) + 1e-9, _ALIKE):
-                    group.append(v)
+                apart = min(np.linalg.norm(S[i] - S[j]), np.linalg.norm(S[i] + S[j]))
+                if apart <= min(20.0 * (noise[i] + noise[j]) + 1e-9, _ALIKE):
+                    group.append(free[j])
             if len(group) > 1:
                 return group
         return None
@@ -165,3 +168,8 @@ class Layer:
     def accepted(self) -> list[Unit]:
         """Units that most of the chords they cross show."""
         return [u for u in self.units if u.hits >= _AGREE and u.score > 0.5]
+
+
+def _same_units_on(w: Witness, v: Witness) -> bool:
+    a, b = w.chord.chart.active, v.chord.chart.active
+    return len(a) == len(b) and bool((a == b).all())
