@@ -1,0 +1,526 @@
+"""The kinks of a piecewise linear function along lines: where f(x₀ + t·u) changes its slope, and by how much.
+
+A hyperplane w·x + b = 0 that is not parallel to u meets the line once, at t = −(w·x₀ + b)/(w·u). For random u this is
+Cauchy distributed, so the search runs in the angle φ = arctan(t/τ): kinks are then spread evenly, and those a million
+units away cost no more than those at hand.
+
+How to use it::
+
+    line = Line(x0, u, (-1e4, 1e4), tau)           # x0, u (d,); t from … to; tau: where most kinks are expected
+    (found,) = kinks(ask, [line])                  # ask: (n, d) -> (n, q); one call a round for all lines together
+    found.t, found.jump                            # (k,) increasing, and the jumps of the slope ∂f/∂t there, (k, q)
+    found.pieces                                   # k + 1 pieces: .lo, .hi, .value(t), .slope, .error
+    found.whole, found.doubts                      # whether every stretch was resolved, and those that were not
+    found.noise(t)                                 # (n, q): standard deviation of the answers' rounding at t, measured
+
+Every stretch lies between two pieces of which at least a *stub* is known: three points on one line.
+
+1. The lines of its two stubs agree: one query in the middle confirms that there is no kink.
+2. They cross inside: ask at the crossing. If the value fits, ask a point on each side; if these fit, too, it is a kink.
+3. Otherwise ask in the middle. An answer that fits one of the pieces shows that this half has no kink.
+4. An answer that fits neither becomes a stub, by two more points beside it, and splits the stretch.
+
+A comparison is made against the noise of the answers, measured from the second differences of the first stubs, times
+how far a prediction extrapolates. What is left too short for any difference to exceed that is one kink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ask = Callable[[Array], Array]
+
+__all__ = ["Ask", "Crossings", "Line", "Noise", "Piece", "kinks"]
+
+_EPS = float(np.finfo(float).eps)
+_CELLS = 6  # stretches of the first round; their stubs also measure the noise, so fewer would not do
+_STUB = 1e-6  # half-width of a stub in radians, for answers in double precision: seldom on a kink, ten digits of slope
+_WIDEST = 1e-2  # radians that a stub may take where answers are rough
+_INNER = 30.0  # up to so many τ rounding is taken for constant, beyond for proportional to |t|
+_SURE = 12.0  # standard deviations of noise within which a value fits: rounding errors are not normal
+_ROUNDS = 120  # a kink takes about two rounds for every halving between it and its neighbours
+_APART = 4.0  # a point beside a crossing lies where the two lines differ by this many times what still fits
+_BLUNT = 4.0  # a stretch on which two lines differ by less than so many times what fits is not split further
+_TRIES = 6  # places at which a stub is tried in a stretch, each narrower than the last
+_NEAR = 0.05  # a crossing nearer to an end than this share of the stretch is no good place to split
+
+
+@dataclass(frozen=True)
+class Line:
+    """x(t) = ``origin`` + t·``direction`` for t in ``reach``; ``scale`` τ: φ = arctan(t/τ) spreads the kinks evenly."""
+
+    origin: Array
+    direction: Array
+    reach: tuple[float, float]
+    scale: float = 1.0
+
+    def at(self, t: Array) -> Array:
+        """Points (n, d)."""
+        return np.asarray(self.origin + np.asarray(t, dtype=np.float64)[..., None] * self.direction)
+
+    def angle(self, t: float) -> float:
+        """φ = arctan(t/τ)."""
+        return float(np.arctan2(t, self.scale))
+
+    def place(self, angle: float) -> float:
+        """The place τ tan φ, within reach."""
+        return float(np.clip(self.scale * np.tan(angle), *self.reach))
+
+
+@dataclass
+class Noise:
+    """σ(t) = ``level`` + ``growth``·|t|, (q,): rounding grows with the numbers it rounds.
+
+    ``relative``: to the values. ``curved``: it grew with the stubs, so the function bends everywhere, a little.
+    """
+
+    level: Array
+    growth: Array
+    relative: float = 0.0
+    curved: bool = False
+
+    def __call__(self, t: float | Array) -> Array:
+        """σ at t: (q,) for a number, (n, q) for n of them."""
+        return np.asarray(self.level + np.multiply.outer(np.abs(t), self.growth))
+
+
+class Piece:
+    """A stretch of a line on which f is affine, known by points on it: ``t`` (n,) increasing, ``v`` (n, q)."""
+
+    def __init__(self, t: Array, v: Array, noise: Noise) -> None:
+        order = np.argsort(t)
+        self.t, self.v, self.noise = t[order], v[order], noise
+        self.into: Piece | None = None
+
+    def find(self) -> Piece:
+        """The piece that this one has become part of."""
+        piece = self
+        while piece.into is not None:
+            piece = piece.into
+        return piece
+
+    def add(self, t: float, v: Array) -> None:
+        """One more point on this piece."""
+        at = int(np.searchsorted(self.t, t))
+        self.t, self.v = np.insert(self.t, at, t), np.insert(self.v, at, v, axis=0)
+
+    def join(self, other: Piece) -> None:
+        """The same piece after all."""
+        joined = Piece(np.concatenate([self.t, other.t]), np.concatenate([self.v, other.v]), self.noise)
+        self.t, self.v, other.into = joined.t, joined.v, self
+
+    @property
+    def lo(self) -> float:
+        """The leftmost point known."""
+        return float(self.t[0])
+
+    @property
+    def hi(self) -> float:
+        """The rightmost point known."""
+        return float(self.t[-1])
+
+    @property
+    def slope(self) -> Array:
+        """∂f/∂t, (q,): between the outermost points, where a difference has the most digits."""
+        return np.asarray((self.v[-1] - self.v[0]) / (self.t[-1] - self.t[0]))
+
+    @property
+    def error(self) -> Array:
+        """Standard deviation of the slope, (q,)."""
+        return np.asarray(np.hypot(self.noise(self.hi), self.noise(self.lo)) / (self.hi - self.lo))
+
+    def value(self, t: float) -> Array:
+        """The piece's affine function at t, (q,)."""
+        end = -1 if abs(t - self.t[-1]) < abs(t - self.t[0]) else 0
+        return np.asarray(self.v[end] + (t - self.t[end]) * self.slope)
+
+    def doubt(self, t: float) -> Array:
+        """Standard deviation of ``value(t)`` minus an answer at t, (q,)."""
+        away = max(self.lo - t, t - self.hi, 0.0)
+        ends = np.maximum(self.noise(self.lo), self.noise(self.hi))
+        return np.asarray(np.hypot(self.noise(t), ends) + away * self.error)
+
+    def fits(self, t: float, v: Array) -> bool:
+        """Whether an answer at t may belong to this piece."""
+        return bool((np.abs(v - self.value(t)) <= _SURE * self.doubt(t)).all())
+
+    def straight(self) -> bool:
+        """Whether all points known fit the line through the outermost two."""
+        return len(self.t) < 3 or all(self.fits(t, v) for t, v in zip(self.t[1:-1], self.v[1:-1]))
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """The kinks of one line; see the module's text."""
+
+    line: Line
+    t: Array
+    jump: Array
+    pieces: tuple[Piece, ...]
+    noise: Noise
+    doubts: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether every stretch was resolved: no kink between the ends of reach is missing but by coincidence."""
+        return not self.doubts
+
+
+@dataclass
+class _Stretch:
+    """What lies between two pieces; ``stage``: what it asks next, ``asks``: where; ``point``: one answered already."""
+
+    line: int
+    left: Piece
+    right: Piece
+    asks: list[float] = field(default_factory=list)
+    stage: str = ""
+    point: tuple[float, Array] | None = None
+    tries: int = 0
+
+    def crossing(self) -> float | None:
+        """Where the two lines meet, least squares over the outputs in units of their noise; None if nowhere inside."""
+        a, b = self.left.hi, self.right.lo
+        sigma = self.left.noise(0.5 * (a + b))
+        bend = (self.right.slope - self.left.slope) / sigma
+        size = float(bend @ bend)
+        if not size > 0.0:
+            return None
+        gap = (self.left.value(a) - self.right.value(a)) / sigma
+        t = a + float(gap @ bend) / size
+        return t if a < t < b else None
+
+    def blunt(self) -> bool:
+        """Whether the stretch is so short that the two lines cannot be told apart on it."""
+        middle = 0.5 * (self.left.hi + self.right.lo)
+        apart = np.abs(self.right.slope - self.left.slope) * (self.right.lo - self.left.hi)
+        gap = np.abs(self.right.value(middle) - self.left.value(middle))
+        return bool((apart + gap <= _BLUNT * _SURE * self.left.noise(middle)).all())
+
+    def agree(self) -> bool:
+        """Whether the outermost points of either piece fit the other."""
+        one, two = self.left, self.right
+        ends = ((one, two.t[0], two.v[0]), (one, two.t[-1], two.v[-1]), (two, one.t[0], one.v[0]))
+        return all(piece.fits(t, v) for piece, t, v in (*ends, (two, one.t[-1], one.v[-1])))
+
+
+def kinks(
+    ask: Ask,
+    lines: Sequence[Line],
+    *,
+    floor: float = 0.0,
+    most: int | None = None,
+    over: Callable[[], bool] = lambda: False,
+) -> list[Crossings]:
+    """All kinks of f along the lines.
+
+    Parameters
+    ----------
+    ask : callable
+        (n, d) → (n, q), pure; called once a round with what all stretches of all lines want to know.
+    lines : sequence of Line
+    floor : float
+        Relative error of the values that ``ask`` returns, where it is known to exceed their rounding.
+    most : int, optional
+        Queries after which the search of what is still open is given up; ``doubts`` names it.
+    over : callable
+        Asked between rounds whether to come to an end.
+
+    Examples
+    --------
+    >>> line = Line(np.zeros(1), np.ones(1), (-100.0, 100.0))
+    >>> (found,) = kinks(lambda X: np.abs(X - 1.0) + np.maximum(X + 3.0, 0.0), [line])
+    >>> found.t.round(9).tolist(), found.jump.round(9).tolist()
+    ([-3.0, 1.0], [[1.0], [2.0]])
+    """
+    search = _Search(ask, list(lines), floor)
+    search.begin()
+    for _ in range(_ROUNDS):
+        if not search.open or over() or (most is not None and search.asked >= most):
+            break
+        search.round()
+    return search.results()
+
+
+class _Search:
+    """The state: open stretches, kinks found, and what could not be resolved."""
+
+    def __init__(self, ask: Ask, lines: list[Line], floor: float) -> None:
+        self.ask, self.lines, self.floor = ask, lines, floor
+        self.open: list[_Stretch] = []
+        self.pieces: list[list[Piece]] = [[] for _ in lines]
+        self.lost: list[list[tuple[float, float]]] = [[] for _ in lines]
+        self.noise = Noise(np.zeros(1), np.zeros(1))
+        self.near: list[Array] = []
+        self.far: list[Array] = []
+        self.width = _STUB
+        self.asked = 0
+
+    def values(self, where: list[tuple[int, float]]) -> Array:
+        """Answers (n, q) to points (line, t)."""
+        self.asked += len(where)
+        X = np.stack([self.lines[k].origin + t * self.lines[k].direction for k, t in where])
+        return self.ask(X)
+
+    # -- the first stubs, and the noise ------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Stubs at the ends of the cells; where answers are rough the stubs are made wider and asked again."""
+        spots = [(k, phi) for k, line in enumerate(self.lines) for phi in _grid(line)]
+        t, v = self._stubs(spots, self.width)
+        noise = self._measure(spots, t, v)
+        wanted = min(float(np.sqrt(noise.relative)), _WIDEST)
+        if wanted > 4.0 * self.width:
+            wide = self._stubs(spots, wanted)
+            rough = self._measure(spots, *wide)
+            # rounding does not grow with the distance of the points, curvature does
+            noise.curved = rough.relative > 30.0 * noise.relative
+            if not noise.curved:
+                self.width, (t, v), noise = wanted, wide, rough
+        self.noise = noise
+        good: dict[int, Piece] = {}
+        for turn in range(3):  # a stub on a kink is moved
+            bad = [i for i in range(len(spots)) if i not in good]
+            if turn and bad:
+                shift = [(k, phi + (0.11 if phi < 0.0 else -0.11) * turn * np.pi / _CELLS) for k, phi in spots]
+                t[bad], v[bad] = self._stubs([shift[i] for i in bad], self.width / 4.0**turn)
+            for i in bad:
+                piece = Piece(t[i], v[i], noise)
+                if piece.straight():
+                    good[i] = piece
+        for k in range(len(self.lines)):
+            mine = [good[i] for i in sorted(good) if spots[i][0] == k]
+            self.pieces[k] = mine
+            self.open += [_Stretch(k, one, two) for one, two in pairwise(mine)]
+
+    def _stubs(self, spots: list[tuple[int, float]], width: float) -> tuple[Array, Array]:
+        """Three points at every spot (line, φ): t (n, 3) and the answers (n, 3, q)."""
+        t = np.empty((len(spots), 3))
+        for row, (k, phi) in zip(t, spots):
+            line = self.lines[k]
+            phi = float(np.clip(phi, line.angle(line.reach[0]) + width, line.angle(line.reach[1]) - width))
+            row[:] = [line.place(phi + step) for step in (-width, 0.0, width)]
+        V = self.values([(k, at) for (k, _), row in zip(spots, t) for at in row])
+        return t, V.reshape(len(spots), 3, -1)
+
+    def _measure(self, spots: list[tuple[int, float]], t: Array, v: Array) -> Noise:
+        """σ from how far the middle of a stub lies off its ends: rounding, but for the few stubs that bend."""
+        scale = np.array([self.lines[k].scale for k, _ in spots])
+        off, far = _offs(t, v), np.abs(t[:, 1])
+        near = far <= _INNER * scale
+        near |= not near.any()
+        # a box whose values happen to be exact still rounds elsewhere: no less than two units in the last place
+        least = max(2.0 * _EPS, self.floor)
+        size = np.maximum(np.median(np.abs(v[near, 1]), axis=0), np.finfo(float).tiny)
+        level = np.maximum(_spread(off[near]), least * size)
+        steep = np.abs(v[:, 1] - np.median(v[near, 1], axis=0)) / np.maximum(far, scale)[:, None]
+        growth = np.maximum(_spread(off[~near] / far[~near, None]), least * np.median(steep, axis=0))
+        self.near, self.far = list(off[near]), list(off[~near] / far[~near, None])
+        return Noise(level, growth, float((level / (size + scale.max() * np.median(steep, axis=0))).max()))
+
+    def _more_noise(self, line: Line, t: Array, v: Array) -> None:
+        """Every further stub is one more measurement: the noise is never taken for less than most of them show."""
+        off, near = _offs(t[None], v[None])[0], abs(t[1]) <= _INNER * line.scale
+        (self.near if near else self.far).append(off if near else off / abs(t[1]))
+        if (len(self.near) + len(self.far)) % 8 == 0:
+            level = np.maximum(self.noise.level, _spread(np.array(self.near)))
+            self.noise.relative *= float((level / self.noise.level).max())
+            self.noise.level = level
+            self.noise.growth = np.maximum(self.noise.growth, _spread(np.array(self.far)))
+
+    # -- rounds --------------------------------------------------------------------------------------------------
+
+    def round(self) -> None:
+        """What every open stretch wants to know, in one call; then what follows from it."""
+        for stretch in self.open:
+            stretch.left, stretch.right = stretch.left.find(), stretch.right.find()
+            self._wish(stretch)
+        V = self.values([(stretch.line, t) for stretch in self.open for t in stretch.asks])
+        todo, self.open, at = self.open, [], 0
+        for stretch in todo:
+            values = V[at : at + len(stretch.asks)]
+            at += len(stretch.asks)
+            stretch.left, stretch.right = stretch.left.find(), stretch.right.find()
+            self._learn(stretch, values)
+
+    def _wish(self, s: _Stretch) -> None:
+        """The points a stretch asks for next."""
+        if s.stage == "sides" and s.point is not None:
+            s.asks = self._sides(s, s.point[0])
+            return
+        if s.stage != "split":
+            crossing = None if s.agree() else s.crossing()
+            s.stage = "flat" if s.agree() else "middle" if crossing is None else "crossing"
+            s.asks = [self._between(s, 0.5) if crossing is None else crossing]
+        if s.stage == "split":
+            s.asks = self._stub(s)
+
+    def _sides(self, s: _Stretch, t: float) -> list[float]:
+        """A point on each side of t, as near as the two lines can be told apart there.
+
+        Two kinks of opposite sign have their crossing behind both of them: it lies on the right line by construction,
+        and only a point just before it does not lie on the left one.
+        """
+        bend = np.abs(s.right.slope - s.left.slope)
+        doubt = _SURE * np.maximum(s.left.doubt(t), s.right.doubt(t))
+        apart = _APART * float((doubt / np.maximum(bend, np.finfo(float).tiny)).min())
+        before, after = t - s.left.hi, s.right.lo - t
+        return [t - min(max(apart, 1e-6 * before), 0.25 * before), t + min(max(apart, 1e-6 * after), 0.25 * after)]
+
+    def _between(self, s: _Stretch, share: float) -> float:
+        """A point inside the stretch, by angle."""
+        line, a, b = self.lines[s.line], s.left.hi, s.right.lo
+        t = line.place((1.0 - share) * line.angle(a) + share * line.angle(b))
+        return t if a < t < b else (1.0 - share) * a + share * b
+
+    def _stub(self, s: _Stretch) -> list[float]:
+        """A stub at the point answered last (two more points) or elsewhere, no wider than a tenth of the stretch."""
+        line = self.lines[s.line]
+        low, high = line.angle(s.left.hi), line.angle(s.right.lo)
+        width = min(self.width, 0.05 * (high - low)) / 4.0**s.tries
+        if s.point is not None:
+            room = min(line.angle(s.point[0]) - low, high - line.angle(s.point[0]))
+            s.point = s.point if room >= _NEAR * (high - low) else None
+        if s.point is None:
+            # the middle first; where that is a kink, beside it
+            middle = self._between(s, 0.5 + 0.13 * ((s.tries + 1) // 2) * (-1.0) ** s.tries)
+        else:
+            middle = s.point[0]
+        phi = line.angle(middle)
+        ends = [line.place(phi - width), line.place(phi + width)]
+        return ends if s.point is not None else [*ends, middle]
+
+    def _learn(self, s: _Stretch, values: Array) -> None:
+        """What the answers mean for the stretch."""
+        if s.stage == "split":
+            self._split(s, values)
+        elif s.stage == "sides":
+            fits = s.left.fits(s.asks[0], values[0]), s.right.fits(s.asks[1], values[1])
+            for piece, fit, t, v in zip((s.left, s.right), fits, s.asks, values):
+                if fit:
+                    piece.add(t, v)
+            if not all(fits):
+                self._behind(s, values, fits)
+            elif not self._confirmed(s):
+                self._again(s, "split")
+        else:
+            s.point = (s.asks[0], values[0])
+            left, right = s.left.fits(*s.point), s.right.fits(*s.point)
+            if s.stage == "middle" and left != right:  # no kink on this half
+                (s.left if left else s.right).add(*s.point)
+                self._again(s, "")
+            elif left and right and s.stage == "crossing":
+                self._again(s, "sides")
+            elif not (left and right and s.stage == "flat" and self._joined(s)):
+                self._again(s, "split")
+
+    def _behind(self, s: _Stretch, values: Array, fits: tuple[bool, bool]) -> None:
+        """The crossing lies behind both of two kinks: all three points then belong to one of the pieces."""
+        assert s.point is not None
+        for fit, other, t, v in ((fits[1], s.right, s.asks[0], values[0]), (fits[0], s.left, s.asks[1], values[1])):
+            if fit and other.fits(t, v) and other.fits(*s.point):
+                other.add(*s.point)
+                other.add(t, v)
+                self._again(s, "")
+                return
+        self._again(s, "split")
+
+    def _joined(self, s: _Stretch) -> bool:
+        """One piece, if all points of both are on one line."""
+        assert s.point is not None
+        t, v = s.point
+        both = Piece(np.concatenate([s.left.t, [t], s.right.t]), np.vstack([s.left.v, v, s.right.v]), s.left.noise)
+        if both.straight():
+            s.left.add(t, v)
+            s.left.join(s.right)
+            return True
+        return False
+
+    def _confirmed(self, s: _Stretch) -> bool:
+        """Whether the pieces as they are known now still meet inside, and at the answer that was asked first."""
+        kink = s.crossing()
+        if kink is None or s.point is None:
+            return False
+        return (s.left if s.point[0] <= kink else s.right).fits(*s.point)
+
+    def _again(self, s: _Stretch, stage: str) -> None:
+        """Next round; what is too short for a kink inside to be told from noise is left as it is."""
+        line = self.lines[s.line]
+        low, high = line.angle(s.left.hi), line.angle(s.right.lo)
+        tiny = high - low <= 64.0 * _EPS * max(abs(low), abs(high))
+        if not (tiny or s.tries >= _TRIES or (stage == "split" and s.blunt())):
+            s.stage = stage
+            self.open.append(s)
+        elif s.crossing() is None and not s.blunt():
+            self.lost[s.line].append((s.left.hi, s.right.lo))
+
+    def _split(self, s: _Stretch, values: Array) -> None:
+        """Two stretches with a new piece between them, if the stub is straight."""
+        ends = (s.point[0], s.point[1]) if s.point is not None else (s.asks[2], values[2])
+        t, v = np.array([s.asks[0], ends[0], s.asks[1]]), np.vstack([values[0], ends[1], values[1]])
+        distinct = t[0] < t[1] < t[2] and s.left.hi < t[0] and t[2] < s.right.lo
+        piece = Piece(t, v, s.left.noise) if distinct else None
+        if distinct:
+            self._more_noise(self.lines[s.line], t, v)
+        if piece is None or not piece.straight():
+            s.point, s.tries = None, s.tries + (1 if distinct else _TRIES)
+            self._again(s, "split")
+            return
+        self.pieces[s.line].append(piece)
+        self.open += [_Stretch(s.line, s.left, piece), _Stretch(s.line, piece, s.right)]
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def results(self) -> list[Crossings]:
+        """Pieces in order, and a kink between any two of them."""
+        found = []
+        for k, line in enumerate(self.lines):
+            still = [(s.left.find().hi, s.right.find().lo) for s in self.open if s.line == k]
+            whole = {id(piece): piece for piece in (piece.find() for piece in self.pieces[k])}
+            pieces = _without_seams(sorted(whole.values(), key=lambda piece: piece.lo))
+            t, jump = np.empty(max(len(pieces) - 1, 0)), np.zeros((max(len(pieces) - 1, 0), len(self.noise.level)))
+            for i, (one, two) in enumerate(pairwise(pieces)):
+                crossing = _Stretch(k, one, two).crossing()
+                t[i] = 0.5 * (one.hi + two.lo) if crossing is None else crossing
+                jump[i] = two.slope - one.slope
+            doubts = sorted([*still, *self.lost[k]]) if pieces else [line.reach]
+            found.append(Crossings(line, t, jump, tuple(pieces), self.noise, tuple(doubts)))
+        return found
+
+
+def _without_seams(pieces: list[Piece]) -> list[Piece]:
+    """Neighbours that the noise alone had kept apart: their slopes agree and their points lie on one line."""
+    kept = pieces[:1]
+    for piece in pieces[1:]:
+        last = kept[-1]
+        equal = (np.abs(piece.slope - last.slope) <= _SURE * (piece.error + last.error)).all()
+        both = Piece(np.concatenate([last.t, piece.t]), np.vstack([last.v, piece.v]), last.noise)
+        if equal and both.straight():
+            kept[-1] = both
+        else:
+            kept.append(piece)
+    return kept
+
+
+def _grid(line: Line) -> Array:
+    """Angles of the first stubs; not at regular places, where the kinks of a constructed network may lie."""
+    grid = np.linspace(line.angle(line.reach[0]), line.angle(line.reach[1]), _CELLS + 1)
+    grid[1:-1] += 0.0713 * (grid[1] - grid[0])
+    return grid
+
+
+def _offs(t: Array, v: Array) -> Array:
+    """How far the middle of stubs, t (n, 3) and v (n, 3, q), lies off the line of their ends, over √1.5: (n, q)."""
+    share = ((t[:, 1] - t[:, 0]) / (t[:, 2] - t[:, 0]))[:, None]
+    return np.asarray(np.abs(v[:, 1] - (1.0 - share) * v[:, 0] - share * v[:, 2]) / np.sqrt(1.5))
+
+
+def _spread(offs: Array) -> Array:
+    """Standard deviation from |normal| values (n, q), some of them much too large: their median is 0.67 σ."""
+    return np.asarray(np.median(offs, axis=0) / 0.67) if len(offs) else np.zeros(offs.shape[1:])

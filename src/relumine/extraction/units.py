@@ -1,0 +1,302 @@
+"""Hidden units from the kinks of one line: the gradient jumps across each of them by a_i w_i.
+
+Between neighbouring kinks t_{r−1} < t < t_r the function is affine, F_r(x) = g_r·x + …, with g_r (q, d). Then
+
+    g_r − g_{r−1} = a_r w_rᵀ       (rank one for q outputs),        b_r = −w_r·x(t_r),
+
+and f(x) = F_s(x) + Σ_{r>s} a_r relu(z_r) + Σ_{r≤s} a_r relu(−z_r) with z_r = w_r·x + b_r, w_r·u > 0, for any piece s.
+
+1. A gradient takes d − 1 queries: the derivative along the line is known from the line, and so is the value to which
+   the others are compared. The step is a share of the piece: the longer, the more digits; but a step may cross a kink
+   that the line meets elsewhere.
+2. Such steps are seen afterwards, at no query: the units found say on which side of each of them every query lies. A
+   step that crosses a kink, or ends on one (a step across the very next kink looks like that, whatever its unit), is
+   asked again, shorter; and once more, as long as is safe, when all units are known.
+3. Short pieces give few digits. The units found show where else their region is wide: there the gradient is measured
+   again, with steps as long as that region allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.extraction.lines import Ask, Crossings
+from relumine.network import Network
+
+Array = NDArray[np.float64]
+
+__all__ = ["Precision", "units_of_line"]
+
+_ROUNDS = 8  # of steps asked again; each leaves a few per cent of those before
+_SHORTER = 1.0 / 16.0  # never the other way: two steps across one kink from both of its sides would hide each other
+_TOUCH = 0.02  # a query whose |z| is below this share of the base's has crossed, or is too near to tell
+_LEAP = 0.5  # share of the way to the nearest kink that a step takes where all kinks are known
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How long steps are and how many pieces are measured again.
+
+    ``step``: share of half a piece. ``target``: error of an entry of w_i (unit length) that needs no better
+    measurement. ``again``: share of the pieces that may be measured again.
+    """
+
+    step: float = 0.02
+    target: float = 1e-12
+    again: float = 0.12
+
+    @classmethod
+    def for_noise(cls, relative: float) -> Precision:
+        """Double precision: most pieces are good enough. Single: longer steps, and all pieces twice."""
+        if relative < 1e-11:
+            return cls()
+        return cls(step=min(max(0.02, relative**0.2), 0.1), target=0.0, again=1.0)
+
+
+def units_of_line(
+    ask: Ask, found: Crossings, precision: Precision, room: tuple[Array, Array] | None = None, known: bool = False
+) -> Network:
+    """The function as far as this line shows it: a network with as many units as the line has kinks.
+
+    ``room``: lowest and highest values of the inputs, if they are limited. ``known``: the function vanishes around
+    t = 0, so the gradient there need not be asked.
+    """
+    return _Measurement(ask, found, precision, room, known).network()
+
+
+class _Measurement:
+    """Pieces r = 0 … k: bases, steps, gradients."""
+
+    def __init__(
+        self, ask: Ask, found: Crossings, precision: Precision, room: tuple[Array, Array] | None, known: bool
+    ) -> None:
+        self.ask, self.found, self.line, self.precision, self.room = ask, found, found.line, precision, room
+        self.base, self.half = _bases(found)
+        self.zero = int(np.searchsorted(found.t, 0.0)) if known else -1
+        d, k = len(self.line.direction), len(found.t)
+        self.q = len(found.noise.level)
+        self.basis = _complement(self.line.direction)  # (d, d−1)
+        self.steps = np.repeat((precision.step * self.half)[:, None], d - 1, axis=1)
+        self.values = np.array([piece.value(t) for piece, t in zip(found.pieces, self.base)]).reshape(k + 1, self.q)
+        self.slope = np.array([piece.slope for piece in found.pieces]).reshape(k + 1, self.q)
+        self.across = np.zeros((k + 1, self.q, d - 1))
+        sigma = found.noise(self.base).reshape(k + 1, self.q)
+        self.error = np.sqrt(2.0) * np.linalg.norm(sigma, axis=1) / np.maximum(precision.step * self.half, 1e-300)
+        self.better: dict[int, Array] = {}
+        self.along, self.tilts = np.zeros(k), np.zeros((k, d - 1))
+
+    def network(self) -> Network:
+        """Steps 1 to 3 of the module's text."""
+        every = [r for r in range(len(self.base)) if r != self.zero]
+        self._inward()
+        self._measure({r: np.arange(self.basis.shape[1]) for r in every})
+        for _ in range(_ROUNDS):
+            W = self.units()[0]
+            self.along, self.tilts = W @ self.line.direction, W @ self.basis
+            crossed = {r: js for r in every if len(js := self._crossed(r))}
+            if not crossed:
+                break
+            for r, js in crossed.items():
+                self.steps[r, js] *= _SHORTER
+            self._measure(crossed)
+        self._measure({r: self._lengthened(r) for r in every})
+        self._again()
+        return self._assembled()
+
+    # -- gradients -------------------------------------------------------------------------------------------------
+
+    def _inward(self) -> None:
+        """Where inputs are limited, every step goes to the side with more room and no further than that."""
+        if self.room is None:
+            return
+        low, high = self.room
+        for r, t in enumerate(self.base):
+            x = self.line.at(np.array(t))
+            B = self.basis
+            with np.errstate(divide="ignore"):
+                up = np.where(B > 0.0, (high - x)[:, None] / B, np.where(B < 0.0, (low - x)[:, None] / B, np.inf)).min(
+                    0
+                )
+                down = np.where(
+                    B > 0.0, (x - low)[:, None] / B, np.where(B < 0.0, (x - high)[:, None] / B, np.inf)
+                ).min(0)
+            self.steps[r] = np.minimum(self.steps[r], np.maximum(up, down)) * np.where(up >= down, 1.0, -1.0)
+
+    def _measure(self, wanted: dict[int, NDArray[np.intp]]) -> None:
+        """Differences along the columns ``wanted[r]`` of the basis, in calls of a few thousand rows."""
+        batch: list[tuple[int, NDArray[np.intp]]] = []
+        for r, js in wanted.items():
+            batch.append((r, js))
+            if sum(len(js) for _, js in batch) >= 4096:
+                self._ask(batch)
+                batch = []
+        self._ask(batch)
+
+    def _ask(self, batch: list[tuple[int, NDArray[np.intp]]]) -> None:
+        batch = [(r, js) for r, js in batch if len(js)]
+        if not batch:
+            return
+        rows = [self.line.at(np.array(self.base[r])) + self.steps[r, js, None] * self.basis[:, js].T for r, js in batch]
+        V = self.ask(np.concatenate(rows))
+        at = 0
+        for r, js in batch:
+            difference = V[at : at + len(js)] - self.values[r]
+            self.across[r][:, js] = (difference / self.steps[r, js, None]).T
+            at += len(js)
+
+    def gradient(self, r: int) -> Array:
+        """g_r, (q, d)."""
+        if r == self.zero:
+            return np.zeros((self.q, len(self.line.direction)))
+        if r in self.better:
+            return self.better[r]
+        return np.asarray(self.across[r] @ self.basis.T + np.outer(self.slope[r], self.line.direction))
+
+    def units(self) -> tuple[Array, Array, Array]:
+        """W (k, d) of unit length with W·u ≥ 0, b (k,), A (k, q)."""
+        k, d = len(self.found.t), len(self.line.direction)
+        W, A = np.zeros((k, d)), np.zeros((k, self.q))
+        before = self.gradient(0)
+        for i in range(k):
+            after = self.gradient(i + 1)
+            W[i], A[i] = _rank_one(after - before, self.line.direction)
+            before = after
+        b = -np.einsum("ij,ij->i", W, self.line.at(self.found.t))
+        return W, b, A
+
+    # -- steps that crossed a kink -----------------------------------------------------------------------------------
+
+    def _sides(self, r: int, js: NDArray[np.intp]) -> tuple[Array, Array]:
+        """The z of all units at the base of piece r, (k, 1), and their change along each step, (k, |js|)."""
+        start = self.along * (self.base[r] - self.found.t)
+        return start[:, None], self.tilts[:, js] * self.steps[r, js]
+
+    def _crossed(self, r: int) -> NDArray[np.intp]:
+        """Directions in which the step from piece r meets a kink."""
+        start, change = self._sides(r, np.arange(self.basis.shape[1]))
+        size = np.abs(start)
+        inside = np.sign(start) * (start + change)
+        return np.flatnonzero((inside < _TOUCH * size).any(axis=0))
+
+    def _lengthened(self, r: int) -> NDArray[np.intp]:
+        """Directions whose steps were made shorter, now that the kinks are known: either way, as long as is safe."""
+        wanted = self.precision.step * self.half[r]
+        js = np.flatnonzero(np.abs(self.steps[r]) < 0.5 * wanted)
+        if self.room is not None:
+            js = js[:0]
+        start, change = self._sides(r, js)
+        with np.errstate(divide="ignore"):
+            reach = np.abs(start / np.where(change == 0.0, 1e-300, change))
+        toward = start * change < 0.0
+        ahead = np.where(toward, reach, np.inf).min(axis=0, initial=np.inf)
+        behind = np.where(toward, np.inf, reach).min(axis=0, initial=np.inf)
+        factor = np.where(ahead >= behind, _LEAP * ahead, -_LEAP * behind)
+        longer = np.clip(factor * self.steps[r, js], -wanted, wanted)
+        good = np.abs(longer) > 2.0 * np.abs(self.steps[r, js])
+        self.steps[r, js[good]] = longer[good]
+        return np.asarray(js[good])
+
+    # -- short pieces ------------------------------------------------------------------------------------------------
+
+    def _again(self) -> None:
+        """Measure the gradients again that leave the units least certain, where their region is wide."""
+        W, b, A = self.units()
+        size = np.linalg.norm(A, axis=1)
+        if not len(size):
+            return
+        weak = np.minimum(np.append(size, np.inf), np.insert(size, 0, np.inf))  # the weaker unit beside each piece
+        doubt = self.error / np.maximum(weak, np.finfo(float).tiny)
+        if self.zero >= 0:
+            doubt[self.zero] = 0.0
+        order = np.argsort(-doubt)[: int(np.ceil(self.precision.again * len(doubt)))]
+        for r in order[doubt[order] > self.precision.target]:
+            self._remeasure(int(r), W, b)
+
+    def _remeasure(self, r: int, W: Array, b: Array) -> None:
+        """The gradient of piece r from the widest place of its region that is easily found."""
+        x = _widest(self.line.at(np.array(self.base[r])), W, b, self.room)
+        z = np.abs(W @ x + b)
+        steps = _LEAP * (z[:, None] / np.maximum(np.abs(W), 1e-300)).min(axis=0)
+        steps = np.minimum(steps, 1.0 + np.abs(x).max())
+        if self.room is not None:
+            up, down = self.room[1] - x, x - self.room[0]
+            steps = np.minimum(steps, np.maximum(up, down)) * np.where(up >= down, 1.0, -1.0)
+        error = float(np.linalg.norm(self.found.noise(float(np.linalg.norm(x))))) / max(
+            np.median(np.abs(steps)), 1e-300
+        )
+        if error > 0.5 * self.error[r] or not steps.all():
+            return
+        V = self.ask(np.vstack([x, x + np.diag(steps)]))
+        self.better[r] = np.asarray((V[1:] - V[0]).T / steps)
+        self.error[r] = error
+
+    def _assembled(self) -> Network:
+        """The sum of the module's text, from the piece known best."""
+        W, b, A = self.units()
+        best = self.zero if self.zero >= 0 else int(np.argmin(self.error))
+        g = self.gradient(best)
+        value = np.zeros(self.q) if best == self.zero else self.values[best]
+        c = value - g @ self.line.at(np.array(self.base[best]))
+        sign = np.where(np.arange(len(b)) >= best, 1.0, -1.0)
+        return Network(sign[:, None] * W, sign * b, A.T, "relu", g, c)
+
+
+def _bases(found: Crossings) -> tuple[Array, Array]:
+    """The middle of every piece, (k+1,), and how far one may go from there in other directions.
+
+    Outer pieces count as long as τ + |t|. A kink at |t| far beyond the median τ of all is that of a unit nearly parallel
+    to the line, w·u ≈ τ/(|t|√d): in other directions it is nearer, by that factor, than along the line.
+    """
+    line, t = found.line, found.t
+    if not len(t):
+        middle = 0.5 * (max(line.reach[0], -line.scale) + min(line.reach[1], line.scale))
+        return np.array([middle]), np.array([0.5 * min(line.scale, line.reach[1] - line.reach[0])])
+    first = max(line.reach[0], t[0] - 2.0 * (line.scale + abs(t[0])))
+    last = min(line.reach[1], t[-1] + 2.0 * (line.scale + abs(t[-1])))
+    ends = np.concatenate([[first], t, [last]])
+    base = 0.5 * (ends[1:] + ends[:-1])
+    tilt = np.minimum(1.0, np.median(np.abs(t)) / np.maximum(np.abs(t), np.finfo(float).tiny))
+    return base, np.asarray((np.abs(base[:, None] - t) * tilt).min(axis=1))
+
+
+def _complement(u: Array) -> Array:
+    """An orthonormal basis (d, d−1) of the complement of a unit vector u: columns of a reflection."""
+    first = int(np.argmax(np.abs(u)))
+    v = u.copy()
+    v[first] += np.copysign(1.0, u[first])
+    H = np.eye(len(u)) - np.outer(v, v) * (2.0 / (v @ v))
+    return np.delete(H, first, axis=1)
+
+
+def _rank_one(J: Array, u: Array) -> tuple[Array, Array]:
+    """J (q, d) ≈ a wᵀ with |w| = 1 and w·u ≥ 0: w (d,), a (q,)."""
+    if len(J) == 1:
+        w, a = J[0], np.ones(1)
+    else:
+        left, s, right = np.linalg.svd(J, full_matrices=False)
+        w, a = s[0] * right[0], left[:, 0]
+    size = float(np.linalg.norm(w))
+    sign = 1.0 if w @ u >= 0.0 else -1.0
+    return np.asarray(sign * w / max(size, np.finfo(float).tiny)), np.asarray(sign * size * a)
+
+
+def _widest(x: Array, W: Array, b: Array, room: tuple[Array, Array] | None) -> Array:
+    """A point of x's region with |z_i| ≥ μ for all units, μ as large as the first of a few guesses that works.
+
+    The shortest move that takes every unit closer than μ to μ; it must not take another across.
+    """
+    z = W @ x + b
+    side, mu = np.where(z >= 0.0, 1.0, -1.0), max(1.0, float(np.median(np.abs(z))))
+    for _ in range(20):
+        close = np.abs(z) < mu
+        if close.sum() < len(x):
+            move = np.linalg.lstsq(W[close], (side * mu - z)[close], rcond=None)[0] if close.any() else 0.0 * x
+            moved = x + move
+            inside = room is None or bool((moved > room[0]).all() and (moved < room[1]).all())
+            if inside and (side * (W @ moved + b) >= 0.5 * mu).all():
+                return np.asarray(moved)
+        mu *= 0.5
+    return x
