@@ -18,6 +18,7 @@ __all__ = ["Layer", "Unit"]
 
 _SKETCH = 3  # directions of a sketch
 _ALIKE = 1e-3  # two sketches further apart than this are different, whatever their noise
+_MOST = 20_000  # queries for a segment: a thousand kinks
 _AGREE = 3  # chords that must show a unit
 
 
@@ -52,7 +53,9 @@ class Layer:
 
     def look(self, charts: list[Chart], starts: Array, ends: Array) -> None:
         """Find the kinks of new chords, sketch them, and update the units."""
-        found = segments(self.ask, starts, ends)
+        lengths = np.linalg.norm(ends - starts, axis=1)
+        scale = np.sqrt(self.known.d) if not self.known.layers else float(np.median(lengths))
+        found = segments(self.ask, starts, ends, scale, _MOST * len(starts))
         fresh = []
         for chart, segment in zip(charts, found):
             chord = Chord(chart, segment, len(self.chords))

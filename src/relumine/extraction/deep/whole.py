@@ -64,8 +64,7 @@ def extract_deep(
     asked = Asked(ask, run.rng, budget, lambda: run.over)
     search = _Search(asked, dim, run, verbose)
     try:
-        network = search.layers()
-        result = search.judge(network)
+        result = search.layers()
     except (_Stop, OutOfBudget) as reason:
         result = Found(None, search.known.layers, str(reason), 0, notes=search.notes)
     result.queries, result.seconds = asked.count, time.perf_counter() - began
@@ -90,18 +89,18 @@ class _Search:
         if self.verbose:
             print(text, self.ask.count)  # noqa: T201
 
-    def layers(self) -> DeepNetwork:
+    def layers(self) -> Found:
         for k in range(_DEPTH):
             layer = Layer(self.ask, self.known, self.rng)
-            head = self.units(layer, k)
-            if head is not None:
-                return DeepNetwork(self.known.layers, head)
+            found = self.units(layer, k)
+            if found is not None:
+                return found
             self.say(f"layer {k + 1}: {self.known.width} units")
         raise _Stop(f"more than {_DEPTH} layers")
 
-    def units(self, layer: Layer, k: int) -> Network | None:
-        """Look until no new units come. The head, if this layer is the last; else the layer joins those known."""
-        quiet, before, pairs, why = 0, -1, None, "no unit was seen on three chords"
+    def units(self, layer: Layer, k: int) -> Found | None:
+        """Look until no new units come. The network, if this layer is the last; else the layer joins those known."""
+        quiet, before, patience, pairs, why = 0, -1, 2, None, "no unit was seen on three chords"
         for turn in range(_ROUNDS):
             count = (8 if turn == 0 else 4) if k else (self.lines if turn == 0 else 2)
             charts, starts, ends = chords(self.known, count, self.rng, pairs)
@@ -109,7 +108,7 @@ class _Search:
                 why = f"no chart in which the active units of layer {k} move freely"
                 continue
             layer.look(charts, starts, ends)
-            self.check(layer, k)
+            self.check(layer)
             units = layer.accepted
             seen = [u for u in layer.units if u.hits >= 2 and u.score > 0.5]
             owned = sum(w.owner >= 0 for w in layer.witnesses)
@@ -119,8 +118,13 @@ class _Search:
             if owned > 0.9 * len(layer.witnesses) and len(seen):
                 head, pairs = self.finish(seen)
                 if head is not None:
-                    self.say(f"layer {k + 1}: {len(seen)} units, the last")
-                    return head
+                    net = DeepNetwork(self.known.layers, head)
+                    affine = bool(head.v.any())
+                    self.tell(f"  layer {k + 1}: {len(seen)} units, the last{', affine part' if affine else ''}")
+                    if not affine or (patience := patience - 1) < 0:
+                        found, pairs = self.judge(net)
+                        if found is not None:
+                            return found
             quiet = quiet + 1 if len(units) == before else 0
             before = len(units)
             if pairs is None and len(units) and len(seen) == len(units) and (quiet >= 2 or not k):
@@ -133,12 +137,13 @@ class _Search:
                 self.tell(why)
         raise _Stop(f"layer {k + 1}: {why}")
 
-    def check(self, layer: Layer, k: int) -> None:
+    def check(self, layer: Layer) -> None:
         """Whether what was seen is piecewise linear at all."""
-        bad = sum(len(c.segment.unresolved) for c in layer.chords)
+        seen = [chord.segment for chord in layer.chords]
+        bad = sum(segment.unresolved for segment in seen)
         if bad > 2 + 0.1 * len(layer.witnesses):
-            jump = max(c.segment.jump for c in layer.chords)
-            raise _Stop("jumps" if jump > 0.0 else "smooth")
+            step = max(segment.step for segment in seen)
+            raise _Stop(f"not piecewise linear: {bad} stretches unresolved, step {step}")
 
     def finish(self, units: list[Unit]) -> tuple[Network | None, tuple[Array, Array] | None]:
         """y on (|z|, h, 1): zero residual means that this layer is the last, whatever its signs.
@@ -159,8 +164,7 @@ class _Search:
                 return None, None
             if inliers < n:
                 out, good = np.flatnonzero(~fits), np.flatnonzero(fits)
-                few = self.rng.choice(out, size=4)
-                return None, (X[few], X[self.rng.choice(good, size=4)])
+                return None, self.between(X[out], X[good])
         m = len(units)
         a = 2.0 * B[:m].T
         # a|z|/2 = a relu(z) − az/2
@@ -168,12 +172,14 @@ class _Search:
         head = Network(V, c, a, v=v, c=e)
         if self.ask.plain:
             head = Network(V, c, a[0], v=v[0], c=e[0])
-        turned = orient(head, exact=False, bias=True).network
+        turned = orient(head, exact=False, bias=True, seconds=2.0).network
         if np.abs(turned.v).max(initial=0.0) < 1e-4 * np.abs(turned.a).max():
             turned = turned.replace(v=np.zeros_like(turned.v))
-        else:
-            self.say("signs of the last layer are open: an affine part is kept")
         return turned, None
+
+    def between(self, out: Array, good: Array) -> tuple[Array, Array]:
+        """Pairs of inputs, one of which shows something that the other does not."""
+        return out[self.rng.integers(len(out), size=4)], good[self.rng.integers(len(good), size=4)]
 
     def rows(self, n: int) -> tuple[Array, Array]:
         """Random inputs and their answers, the first n of those drawn so far and as many more as needed."""
@@ -184,19 +190,26 @@ class _Search:
             self.pool = (np.concatenate([self.pool[0], X]), np.concatenate([self.pool[1].reshape(-1, Y.shape[1]), Y]))
         return self.pool[0][:n], self.pool[1][:n]
 
-    def judge(self, net: DeepNetwork) -> Found:
-        """Polish, then hold against rows that nothing has used."""
+    def judge(self, net: DeepNetwork) -> tuple[Found | None, tuple[Array, Array] | None]:
+        """Polish, then hold against rows that nothing has used; pairs to look between where some of them do not fit."""
         if net.parameters <= 2500:
-            wanted = max(int(1.5 * net.parameters) + 100 - self.ask.count, _CONFIRM)
-            X, Y = self.rows(wanted)
             old, answers = self.ask.data()
             pick = self.rng.permutation(len(old))[: 3 * net.parameters]
-            X, Y = np.concatenate([X, old[pick]]), np.concatenate([Y, answers[pick]])
+            X, Y = np.concatenate([self.pool[0], old[pick]]), np.concatenate([self.pool[1], answers[pick]])
             net = minimise(net, X, Y[:, 0] if self.ask.plain else Y, self.run, steps=10).network
         X = self.rng.normal(size=(_CONFIRM, self.dim))
         Y = self.ask.values(X)
-        left = float(np.sqrt(np.mean((net(X).reshape(Y.shape) - Y) ** 2)) / max(float(Y.std()), 1e-300))
-        return Found(net, net.hidden, "all layers", 0, left, _CONFIRM if left < 1e-8 else 0, self.notes)
+        self.pool = (np.concatenate([self.pool[0], X]), np.concatenate([self.pool[1], Y]))
+        spread = max(float(Y.std()), 1e-300)
+        error = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / spread
+        left = float(np.sqrt(np.mean(error**2)))
+        self.tell(f"  residual {left:.1e}, worst {error.max():.1e}")
+        if left < 1e-8:
+            return Found(net, net.hidden, "all layers", 0, left, _CONFIRM, self.notes), None
+        bad = error > 1e-6
+        if bad.all() or not bad.any():
+            return None, None
+        return None, self.between(X[bad], X[~bad])
 
 
 def _robust(F: Array, Y: Array) -> tuple[Array, NDArray[np.bool_]]:
