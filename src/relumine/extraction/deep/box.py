@@ -61,3 +61,8 @@ class Asked:
         X, Y = np.concatenate([X for X, _ in self.parts]), np.concatenate([Y for _, Y in self.parts])
         self.parts = [(X, Y)]
         return X, Y
+
+    def since(self, mark: int) -> tuple[Array, Array]:
+        """The rows asked after the first ``mark``."""
+        X, Y = self.data()
+        return X[mark:], Y[mark:]

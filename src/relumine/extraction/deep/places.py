@@ -1,4 +1,4 @@
-"""Where to look: long lines for the first layer, chords of charts behind known layers."""
+"""Where to look: long lines for the first layer, chords of charts behind known ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ Chords = tuple[list[Chart], Array, Array]
 __all__ = ["chords"]
 
 _LONG = 30.0  # half length of a line over √d: passes 98 % of the hyperplanes of units with bias below 1
-_STEPS = 200  # of the ascent to points with many active units
-_POINTS = 256
+_POINTS = 64  # random lines whose pieces are compared
 
 
 def chords(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None = None) -> Chords:
@@ -26,7 +25,7 @@ def chords(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None
         found = _orthant(known, count, rng, pairs)
         if found is not None:
             return found
-    return _polytopes(known, count, rng)
+    return _pieces(known, count, rng, pairs)
 
 
 def _lines(known: Known, count: int, rng: Rng) -> Chords:
@@ -60,60 +59,50 @@ def _orthant(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | No
     return [chart] * (len(X) // 2), X[0::2], X[1::2]
 
 
-def _polytopes(known: Known, count: int, rng: Rng) -> Chords:
-    """Chords of charts in which many units are on, between two points of a random walk inside."""
-    charts, starts, ends = [], [], []
-    for chart in _charts(known, count, rng):
-        one, two = _walk(chart, rng), _walk(chart, rng)
-        way = two - one
-        if np.linalg.norm(way) < 1e-9:
+def _pieces(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None) -> Chords:
+    """Pieces of lines between two kinks of known layers: all of those between given pairs, else the best of many.
+
+    What a piece may show grows with how much the activations change along it, so of random lines, which cost nothing
+    while the known layers are at hand, the pieces with the largest relative change are taken, one for each pattern.
+    """
+    if pairs is None:
+        scale = 2.0 ** rng.uniform(-1.0, 2.5, size=(_POINTS, 1))
+        pairs = (scale * rng.normal(size=(_POINTS, known.d)), scale * rng.normal(size=(_POINTS, known.d)))
+        most = count
+    else:
+        most = 8 * count
+    found = []
+    for a, b in zip(*pairs):
+        t = _breaks(known, a, b)
+        H = known(a + t[:, None] * (b - a))
+        change = np.linalg.norm(np.diff(H, axis=0), axis=1) / (1e-300 + 0.5 * np.linalg.norm(H[1:] + H[:-1], axis=1))
+        middle = 0.5 * (t[1:] + t[:-1])
+        on = known(a + middle[:, None] * (b - a)) > 0.0
+        # a pattern with few units on says little about the weights
+        merit = change * on.mean(axis=1)
+        found += [(-merit[i], a, b, t[i], t[i + 1], on[i].tobytes()) for i in np.flatnonzero(np.diff(t) > 1e-6)]
+    found.sort(key=lambda piece: piece[0])
+    charts, starts, ends, patterns = [], [], [], set()
+    for merit, a, b, lo, hi, pattern in found:
+        if len(charts) >= most or -merit < 1e-6:
+            break
+        chart = None if pattern in patterns else known.chart(a + 0.5 * (lo + hi) * (b - a))
+        if chart is None:
             continue
-        back, forth = chart.reach(way, 3.0, one)
+        patterns.add(pattern)
+        edge = 1e-4 * (hi - lo)
         charts.append(chart)
-        starts.append(one + 0.999 * back * way)
-        ends.append(one + 0.999 * forth * way)
+        starts.append(a + (lo + edge) * (b - a))
+        ends.append(a + (hi - edge) * (b - a))
     return charts, np.reshape(starts, (-1, known.d)), np.reshape(ends, (-1, known.d))
 
 
-def _charts(known: Known, count: int, rng: Rng) -> list[Chart]:
-    """Charts around points where most units of the last layer are on, different ones."""
-    X = _ascent(known, rng.normal(size=(_POINTS, known.d)), rng)
-    on = (known(X) > 0.0).sum(axis=1) + rng.uniform(0.0, 0.5, size=len(X))
-    found = []
-    for i in np.argsort(-on):
-        chart = known.chart(X[i])
-        if chart is not None:
-            found.append(chart)
-        if len(found) == count:
-            break
-    return found
-
-
-def _ascent(known: Known, X: Array, rng: Rng) -> Array:
-    """Move points so that more of the last layer's units are on: up the sum of min(z, 1), by backward sweeps."""
-    target = rng.uniform(0.3, 3.0, size=(len(X), known.width))
-    best, score = X.copy(), np.full(len(X), -1.0)
-    for step in range(_STEPS):
-        Z = known.before(X)
-        on = (Z[-1] > 0.0).sum(axis=1)
-        better = on > score
-        best[better], score[better] = X[better], on[better]
-        G = np.where(Z[-1] < target, 1.0, 0.0)
-        for k in range(len(known.layers) - 1, -1, -1):
-            if k < len(known.layers) - 1:
-                # a leak lets the signal through layers that are off
-                G = np.where(Z[k] > 0.0, G, 0.1 * G)
-            G = G @ known.layers[k][0]
-        size = np.linalg.norm(G, axis=1, keepdims=True)
-        X = X + 0.2 * (0.985**step) * np.sqrt(known.d) * G / np.where(size > 0.0, size, 1.0)
-    return best
-
-
-def _walk(chart: Chart, rng: Rng, steps: int = 30) -> Array:
-    """Hit-and-run inside the chart, along directions of the active units."""
-    x = chart.centre.copy()
-    for _ in range(steps):
-        way = chart.E @ (rng.normal(size=chart.dim) * (0.1 + np.abs(chart.heights(x))))
-        back, forth = chart.reach(way, 5.0, x)
-        x = x + rng.uniform(0.98 * back, 0.98 * forth) * way
-    return x
+def _breaks(known: Known, a: Array, b: Array) -> Array:
+    """0, 1 and all t between them at which a known unit turns on or off on the way from a to b, sorted."""
+    t = np.array([0.0, 1.0])
+    for k in range(len(known.layers)):
+        z = Known(known.d, known.layers[: k + 1]).before(a + t[:, None] * (b - a))[k]
+        i, j = np.nonzero(z[:-1] * z[1:] < 0.0)
+        roots = t[i] + (t[i + 1] - t[i]) * z[i, j] / (z[i, j] - z[i + 1, j])
+        t = np.unique(np.concatenate([t, roots]))
+    return t

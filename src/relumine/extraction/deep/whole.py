@@ -77,6 +77,7 @@ class _Search:
         self.known = Known(dim)
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
         self.lines = 4
+        self.mark = 0
         self.notes: list[str] = []
         self.verbose = verbose
 
@@ -100,6 +101,7 @@ class _Search:
 
     def units(self, layer: Layer, k: int) -> Found | None:
         """Look until no new units come. The network, if this layer is the last; else the layer joins those known."""
+        self.mark = self.ask.count
         quiet, before, patience, pairs, why = 0, -1, 2, None, "no unit was seen on three chords"
         for turn in range(_ROUNDS):
             count = (8 if turn == 0 else 4) if k else (self.lines if turn == 0 else 2)
@@ -116,10 +118,9 @@ class _Search:
             self.tell(f"  layer {k + 1} turn {turn}: {len(units)} of {len(layer.units)}, {owned}/{len(layer.witnesses)} kinks")
             pairs = None
             if owned > 0.9 * len(layer.witnesses) and len(seen):
-                head, pairs = self.finish(seen)
-                if head is not None:
-                    net = DeepNetwork(self.known.layers, head)
-                    affine = bool(head.v.any())
+                net, pairs = self.finish(seen)
+                if net is not None:
+                    affine = bool(net.head.v.any())
                     self.tell(f"  layer {k + 1}: {len(seen)} units, the last{', affine part' if affine else ''}")
                     if not affine or (patience := patience - 1) < 0:
                         found, pairs = self.judge(net)
@@ -145,7 +146,7 @@ class _Search:
             step = max(segment.step for segment in seen)
             raise _Stop(f"not piecewise linear: {bad} stretches unresolved, step {step}")
 
-    def finish(self, units: list[Unit]) -> tuple[Network | None, tuple[Array, Array] | None]:
+    def finish(self, units: list[Unit]) -> tuple[DeepNetwork | None, tuple[Array, Array] | None]:
         """y on (|z|, h, 1): zero residual means that this layer is the last, whatever its signs.
 
         Where most rows fit exactly and some do not, those show a unit that is still missing: pairs of inputs to look
@@ -153,8 +154,13 @@ class _Search:
         """
         V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
         size = len(units) + self.known.width + 1
+        # rows asked on both sides of these units' kinks: at random inputs some of them may never change sides
+        old, answers = self.ask.since(self.mark)
+        pick = self.rng.permutation(len(old))[: 4 * size]
         for n in (max(3 * size, 100), max(3 * size, 100) + _CONFIRM):
             X, Y = self.rows(n)
+            X, Y = np.concatenate([X, old[pick]]), np.concatenate([Y, answers[pick]])
+            n = len(X)
             H = self.known(X)
             F = np.column_stack([np.abs(H @ V.T + c), H, np.ones(len(X))])
             B, fits = _robust(F, Y)
@@ -163,19 +169,37 @@ class _Search:
             if inliers < size + 20 or inliers < 0.5 * n:
                 return None, None
             if inliers < n:
-                out, good = np.flatnonzero(~fits), np.flatnonzero(fits)
-                return None, self.between(X[out], X[good])
-        m = len(units)
+                if inliers > 0.8 * n and (repaired := self.repaired(self.head(units, B), X, Y)) is not None:
+                    return repaired, None
+                return None, self.between(X[~fits], X[fits])
+        idle = np.abs(B[: len(units)]).max(axis=1) <= 1e-7 * np.abs(B[: len(units)]).max()
+        if idle.any():
+            return self.finish([u for u, no in zip(units, idle) if not no])
+        return DeepNetwork(self.known.layers, self.head(units, B)), None
+
+    def head(self, units: list[Unit], B: Array) -> Network:
+        """a|z|/2 + v·h + c with the signs that leave no linear part, where there are such."""
+        V, c, m = np.array([u.w for u in units]), np.array([u.c for u in units]), len(units)
         a = 2.0 * B[:m].T
         # a|z|/2 = a relu(z) − az/2
         v, e = B[m:-1].T - 0.5 * a @ V, B[-1] - 0.5 * a @ c
-        head = Network(V, c, a, v=v, c=e)
-        if self.ask.plain:
-            head = Network(V, c, a[0], v=v[0], c=e[0])
+        head = Network(V, c, a[0], v=v[0], c=e[0]) if self.ask.plain else Network(V, c, a, v=v, c=e)
         turned = orient(head, exact=False, bias=True, seconds=2.0).network
         if np.abs(turned.v).max(initial=0.0) < 1e-4 * np.abs(turned.a).max():
             turned = turned.replace(v=np.zeros_like(turned.v))
-        return turned, None
+        return turned
+
+    def repaired(self, head: Network, X: Array, Y: Array) -> DeepNetwork | None:
+        """Least squares in all layers: the rows that do not fit may show a few weights that no witness has seen."""
+        net = DeepNetwork(self.known.layers, head)
+        if net.parameters > 2500 or head.v.any():
+            return None
+        more = max(2 * net.parameters - len(X), 0)
+        P, Q = self.rows(len(self.pool[0]) + more)
+        X, Y = np.concatenate([P, X]), np.concatenate([Q, Y])
+        fit = minimise(net, X, Y[:, 0] if self.ask.plain else Y, self.run, steps=40)
+        self.tell(f"   repair: {fit.history[0]:.1e} to {fit.loss:.1e}, {fit.reason}")
+        return fit.network if fit.loss < 1e-18 else None
 
     def between(self, out: Array, good: Array) -> tuple[Array, Array]:
         """Pairs of inputs, one of which shows something that the other does not."""
@@ -192,11 +216,16 @@ class _Search:
 
     def judge(self, net: DeepNetwork) -> tuple[Found | None, tuple[Array, Array] | None]:
         """Polish, then hold against rows that nothing has used; pairs to look between where some of them do not fit."""
+        X, Y = self.ask.data()
+        wrong = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) > 1e-5 * (np.abs(Y).max(axis=1) + Y.std())
+        if wrong.any():
+            self.tell(f"  {int(wrong.sum())} of the {len(X)} rows asked so far do not fit")
+            return None, self.between(X[wrong], X[~wrong]) if not wrong.all() else None
+        near = np.flatnonzero(np.linalg.norm(X, axis=1) <= 5.0 * np.sqrt(self.dim))
         if net.parameters <= 2500:
-            old, answers = self.ask.data()
-            pick = self.rng.permutation(len(old))[: 3 * net.parameters]
-            X, Y = np.concatenate([self.pool[0], old[pick]]), np.concatenate([self.pool[1], answers[pick]])
-            net = minimise(net, X, Y[:, 0] if self.ask.plain else Y, self.run, steps=10).network
+            pick = self.rng.permutation(near)[: 3 * net.parameters]
+            P, Q = np.concatenate([self.pool[0], X[pick]]), np.concatenate([self.pool[1], Y[pick]])
+            net = minimise(net, P, Q[:, 0] if self.ask.plain else Q, self.run, steps=10).network
         X = self.rng.normal(size=(_CONFIRM, self.dim))
         Y = self.ask.values(X)
         self.pool = (np.concatenate([self.pool[0], X]), np.concatenate([self.pool[1], Y]))
