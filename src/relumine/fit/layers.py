@@ -117,7 +117,16 @@ class Sweeps:
         return DeepNetwork.of(new, self.net.activation, self.net.head.v)
 
 
-def minimise(net: DeepNetwork, X: Array, y: Array, run: Run, *, steps: int = 30, tol: float = _FLOOR) -> LayersFit:
+def minimise(
+    net: DeepNetwork,
+    X: Array,
+    y: Array,
+    run: Run,
+    *,
+    weight: Array | None = None,
+    steps: int = 30,
+    tol: float = _FLOOR,
+) -> LayersFit:
     """Least squares in all layers, from a network that is already close; the loss never grows.
 
     Parameters
@@ -128,6 +137,8 @@ def minimise(net: DeepNetwork, X: Array, y: Array, run: Run, *, steps: int = 30,
     y : (n,) or (n, q) array
     run : Run
         Asked between two steps whether to end.
+    weight : (n,) array, optional
+        Factors of the residuals (not of their squares); one by default.
     steps : int
         Most steps.
     tol : float
@@ -147,8 +158,9 @@ def minimise(net: DeepNetwork, X: Array, y: Array, run: Run, *, steps: int = 30,
     if len(X) != len(y) or len(X) == 0:
         raise InvalidInput(f"X has {len(X)} rows and y {len(y)}; they must agree, and there must be some")
     Y = y.reshape(len(y), -1)
-    spread = max(float(np.sum((Y - Y.mean(axis=0)) ** 2)), np.finfo(float).tiny)
-    history, lam, reason = [_loss(net, X, Y) / spread], 1e-6, "step limit"
+    omega = np.ones((len(X), 1)) if weight is None else np.reshape(weight, (-1, 1))
+    spread = max(float(np.sum((omega * (Y - Y.mean(axis=0))) ** 2)), np.finfo(float).tiny)
+    history, lam, reason = [_loss(net, X, Y, omega) / spread], 1e-6, "step limit"
     for step in range(steps):
         if run.over:
             reason = "interrupted"
@@ -157,11 +169,11 @@ def minimise(net: DeepNetwork, X: Array, y: Array, run: Run, *, steps: int = 30,
             reason = "reached the tolerance"
             break
         sweeps = Sweeps(net, X)
-        solve = _Dense(sweeps, Y) if sweeps.size <= _DENSE else _Iterative(sweeps, Y)
+        solve = (_Dense if sweeps.size <= _DENSE else _Iterative)(sweeps, Y, omega)
         for _ in range(12):
             delta = solve(lam)
             trial = None if delta is None or not np.isfinite(delta).all() else sweeps.moved(delta)
-            loss = np.inf if trial is None else _loss(trial, X, Y) / spread
+            loss = np.inf if trial is None else _loss(trial, X, Y, omega) / spread
             if trial is not None and loss < history[-1]:
                 break
             lam = max(10.0 * lam, 1e-12)
@@ -193,20 +205,20 @@ def rank(net: DeepNetwork, X: Array, tol: float = 1e-10) -> tuple[int, int]:
     return int((s > tol * s[0]).sum()), sweeps.size - net.m
 
 
-def _loss(net: DeepNetwork, X: Array, Y: Array) -> float:
+def _loss(net: DeepNetwork, X: Array, Y: Array, omega: Array) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
-        value = float(np.sum((net(X).reshape(Y.shape) - Y) ** 2))
+        value = float(np.sum((omega * (net(X).reshape(Y.shape) - Y)) ** 2))
     return value if np.isfinite(value) else np.inf
 
 
 class _Dense:
     """Form JᵀJ once, factor it for each damping."""
 
-    def __init__(self, sweeps: Sweeps, Y: Array) -> None:
-        self.H, self.g = np.zeros((sweeps.size, sweeps.size)), -sweeps.backward(sweeps.value - Y)
-        for part in _parts(sweeps):
+    def __init__(self, sweeps: Sweeps, Y: Array, omega: Array) -> None:
+        self.H, self.g = np.zeros((sweeps.size, sweeps.size)), -sweeps.backward(omega**2 * (sweeps.value - Y))
+        for part, factor in _parts(sweeps, omega):
             for k in range(Y.shape[1]):
-                J = part.rows(k)
+                J = factor * part.rows(k)
                 self.H += J.T @ J
         diagonal = np.diag(self.H)
         self.scale = diagonal + 1e-12 * diagonal.max(initial=0.0) + np.finfo(float).tiny
@@ -225,12 +237,12 @@ class _Dense:
 class _Iterative:
     """LSMR on the sweeps, columns scaled to about length one."""
 
-    def __init__(self, sweeps: Sweeps, Y: Array) -> None:
-        self.sweeps, self.target = sweeps, (Y - sweeps.value).ravel()
+    def __init__(self, sweeps: Sweeps, Y: Array, omega: Array) -> None:
+        self.sweeps, self.omega, self.target = sweeps, omega, (omega * (Y - sweeps.value)).ravel()
         square = np.zeros(sweeps.size)
         for k in range(Y.shape[1]):
             G = np.zeros_like(Y)
-            G[:, k] = 1.0
+            G[:, k] = omega[:, 0]
             parts = [((g**2).T @ (h**2), (g**2).sum(axis=0)) for g, h in zip(sweeps.signals(G), sweeps.h)]
             square += np.concatenate([np.concatenate([W.ravel(), b]) for W, b in parts])
         self.root = np.sqrt(square + 1e-12 * square.max(initial=0.0) + np.finfo(float).tiny)
@@ -239,17 +251,17 @@ class _Iterative:
         shape = self.sweeps.value.shape
         J = LinearOperator(
             (self.target.size, self.root.size),
-            matvec=lambda u: self.sweeps.forward(np.ravel(u) / self.root).ravel(),
-            rmatvec=lambda g: self.sweeps.backward(np.reshape(g, shape)) / self.root,
+            matvec=lambda u: (self.omega * self.sweeps.forward(np.ravel(u) / self.root)).ravel(),
+            rmatvec=lambda g: self.sweeps.backward(self.omega * np.reshape(g, shape)) / self.root,
             dtype=np.float64,
         )
         found = lsmr(J, self.target, damp=float(np.sqrt(lam)), atol=1e-14, btol=1e-14, maxiter=_PRODUCTS)
         return np.asarray(found[0] / self.root)
 
 
-def _parts(sweeps: Sweeps) -> Iterator[Sweeps]:
-    """The same sweeps a few rows at a time, so that the rows of J fit in memory."""
+def _parts(sweeps: Sweeps, omega: Array) -> Iterator[tuple[Sweeps, Array]]:
+    """The same sweeps and factors a few rows at a time, so that the rows of J fit in memory."""
     X = sweeps.h[0]
     step = max(1, _CHUNK_NUMBERS // sweeps.size)
     for start in range(0, len(X), step):
-        yield Sweeps(sweeps.net, X[start : start + step])
+        yield Sweeps(sweeps.net, X[start : start + step]), omega[start : start + step]

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 __all__ = ["Found", "extract_deep"]
 
-_ROUNDS = 14
+_ROUNDS = 24
 _CONFIRM = 300
 _DEPTH = 12
 
@@ -190,16 +190,16 @@ class _Search:
         return turned
 
     def repaired(self, head: Network, X: Array, Y: Array) -> DeepNetwork | None:
-        """Least squares in all layers: the rows that do not fit may show a few weights that no witness has seen."""
-        net = DeepNetwork(self.known.layers, head)
-        if net.parameters > 2500 or head.v.any():
+        """Least squares in the head: the rows that do not fit may show a few weights that no witness has seen."""
+        start = DeepNetwork((), head.replace(v=np.zeros_like(head.v)))
+        if start.parameters > 2500:
             return None
-        more = max(2 * net.parameters - len(X), 0)
-        P, Q = self.rows(len(self.pool[0]) + more)
-        X, Y = np.concatenate([P, X]), np.concatenate([Q, Y])
-        fit = minimise(net, X, Y[:, 0] if self.ask.plain else Y, self.run, steps=40)
+        P, Q = self.rows(max(3 * start.parameters, len(self.pool[0])))
+        H, Y = self.known(np.concatenate([P, X])), np.concatenate([Q, Y])
+        weight = 1.0 / (1.0 + np.linalg.norm(H, axis=1))  # far rows would drown the others: f is nearly homogeneous
+        fit = minimise(start, H, Y[:, 0] if self.ask.plain else Y, self.run, steps=60, weight=weight)
         self.tell(f"   repair: {fit.history[0]:.1e} to {fit.loss:.1e}, {fit.reason}")
-        return fit.network if fit.loss < 1e-18 else None
+        return DeepNetwork(self.known.layers, fit.network.head) if fit.loss < 1e-16 else None
 
     def between(self, out: Array, good: Array) -> tuple[Array, Array]:
         """Pairs of inputs, one of which shows something that the other does not."""
