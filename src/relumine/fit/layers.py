@@ -48,9 +48,13 @@ class LayersFit:
 
 
 class Sweeps:
-    """J and Jᵀ of a network at some rows, never formed; parameters are one vector, map after map, W before b."""
+    """J and Jᵀ of a network at some rows, never formed; parameters are one vector, map after map, W before b.
 
-    def __init__(self, net: DeepNetwork, X: Array) -> None:
+    ``skip``: the linear part v of the head is a parameter, too, and comes last.
+    """
+
+    def __init__(self, net: DeepNetwork, X: Array, skip: bool = False) -> None:
+        self.free_skip = skip
         self.net, self.maps = net, [(np.atleast_2d(W), np.atleast_1d(b)) for W, b in net.maps]
         self.skip = np.atleast_2d(net.head.v)
         self.h, self.slope = [X], []
@@ -64,7 +68,7 @@ class Sweeps:
     @property
     def size(self) -> int:
         """Number of parameters."""
-        return sum(W.size + b.size for W, b in self.maps)
+        return sum(W.size + b.size for W, b in self.maps) + self.free_skip * self.skip.size
 
     def split(self, flat: Array) -> list[tuple[Array, Array]]:
         """A vector of parameters as maps."""
@@ -82,7 +86,10 @@ class Sweeps:
         for k, ((W, _), (V, e)) in enumerate(zip(self.maps, self.split(flat))):
             z = self.h[k] @ V.T + e + (change[k] @ W.T if k else 0.0)
             change.append(z * self.slope[k] if k < len(self.slope) else z)
-        return np.asarray(change[-1] + change[-3] @ self.skip.T)
+        total = change[-1] + change[-3] @ self.skip.T
+        if self.free_skip:
+            total = total + self.h[-2] @ flat[-self.skip.size :].reshape(self.skip.shape).T
+        return np.asarray(total)
 
     def signals(self, G: Array) -> list[Array]:
         """g_l of every map for output weights G (n, q): the derivative of Σ G·f with respect to z_l."""
@@ -97,7 +104,7 @@ class Sweeps:
     def backward(self, G: Array) -> Array:
         """JᵀG, one number per parameter."""
         parts = [np.concatenate([(g.T @ h).ravel(), g.sum(axis=0)]) for g, h in zip(self.signals(G), self.h)]
-        return np.concatenate(parts)
+        return np.concatenate([*parts, (G.T @ self.h[-2]).ravel()] if self.free_skip else parts)
 
     def rows(self, output: int) -> Array:
         """The rows of J for one output, (n, p)."""
@@ -107,6 +114,8 @@ class Sweeps:
         blocks = []
         for g, h in zip(self.signals(G), self.h):
             blocks += [(g[:, :, None] * h[:, None, :]).reshape(n, -1), g]
+        if self.free_skip:
+            blocks.append((G[:, :, None] * self.h[-2][:, None, :]).reshape(n, -1))
         return np.concatenate(blocks, axis=1)
 
     def moved(self, flat: Array) -> DeepNetwork:
@@ -114,7 +123,10 @@ class Sweeps:
         new = [
             (W + V.reshape(W.shape), b + e.reshape(b.shape)) for (W, b), (V, e) in zip(self.net.maps, self.split(flat))
         ]
-        return DeepNetwork.of(new, self.net.activation, self.net.head.v)
+        v = self.net.head.v
+        if self.free_skip:
+            v = v + flat[-v.size :].reshape(v.shape)
+        return DeepNetwork.of(new, self.net.activation, v)
 
 
 def minimise(
@@ -124,6 +136,7 @@ def minimise(
     run: Run,
     *,
     weight: Array | None = None,
+    skip: bool = False,
     steps: int = 30,
     tol: float = _FLOOR,
 ) -> LayersFit:
@@ -132,13 +145,15 @@ def minimise(
     Parameters
     ----------
     net : DeepNetwork
-        The start. Its head's linear part v is kept as it is.
+        The start. Its head's linear part v is kept as it is unless ``skip``.
     X : (n, d) array
     y : (n,) or (n, q) array
     run : Run
         Asked between two steps whether to end.
     weight : (n,) array, optional
         Factors of the residuals (not of their squares); one by default.
+    skip : bool
+        The linear part v of the head may change, too.
     steps : int
         Most steps.
     tol : float
@@ -168,7 +183,7 @@ def minimise(
         if history[-1] <= tol:
             reason = "reached the tolerance"
             break
-        sweeps = Sweeps(net, X)
+        sweeps = Sweeps(net, X, skip)
         solve = (_Dense if sweeps.size <= _DENSE else _Iterative)(sweeps, Y, omega)
         for _ in range(12):
             delta = solve(lam)
@@ -264,4 +279,4 @@ def _parts(sweeps: Sweeps, omega: Array) -> Iterator[tuple[Sweeps, Array]]:
     X = sweeps.h[0]
     step = max(1, _CHUNK_NUMBERS // sweeps.size)
     for start in range(0, len(X), step):
-        yield Sweeps(sweeps.net, X[start : start + step]), omega[start : start + step]
+        yield Sweeps(sweeps.net, X[start : start + step], sweeps.free_skip), omega[start : start + step]

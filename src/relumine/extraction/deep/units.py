@@ -155,7 +155,7 @@ class Layer:
     def _merge(self) -> None:
         """Witnesses that agree where both have active units are one unit; together they know more of its weights."""
         for _ in range(len(self.witnesses) + 1):
-            if not self._grown() and not self._seeded():
+            if not self._grown() and not self._joined() and not self._seeded():
                 return
 
     def _grown(self) -> bool:
@@ -175,6 +175,24 @@ class Layer:
                     u.error = max(u.error, abs(scale) * w.noise)
                     u.known = u.known | on
                 self._count(u)
+                return True
+        return False
+
+    def _joined(self) -> bool:
+        """Two units that agree where both are known are one."""
+        for i, u in enumerate(self.units):
+            for v in self.units[:i]:
+                scale = _agree(np.append(v.w, v.c), v.known, v.error, np.append(u.w, u.c), u.known, u.error)
+                if scale is None:
+                    continue
+                new = u.known & ~v.known
+                v.w, v.error = np.where(new, scale * u.w, v.w), max(v.error, abs(scale) * u.error)
+                v.known = v.known | u.known
+                self.units.pop(i)
+                for w in self.witnesses:
+                    w.owner = -1
+                for unit in self.units:
+                    self._count(unit)
                 return True
         return False
 
@@ -252,7 +270,7 @@ def _agree(
 ) -> float | None:
     """The scale s with one ≈ s·two on the weights that both know and on c; None if there is none, or too few to tell."""
     common = np.append(known & on, True)
-    if common.sum() < 4:
+    if common.sum() < 3:
         return None
     p, q = one[common], two[common]
     size = float(np.linalg.norm(q))

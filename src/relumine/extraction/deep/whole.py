@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.box import Asked, OutOfBudget
@@ -169,37 +170,48 @@ class _Search:
             if inliers < size + 20 or inliers < 0.5 * n:
                 return None, None
             if inliers < n:
-                if inliers > 0.8 * n and (repaired := self.repaired(self.head(units, B), X, Y)) is not None:
-                    return repaired, None
-                return None, self.between(X[~fits], X[fits])
+                pairs = self.between(X[~fits], X[fits])
+                return (None if inliers < 0.7 * n else self.repaired(self.head(units, B))), pairs
         idle = np.abs(B[: len(units)]).max(axis=1) <= 1e-7 * np.abs(B[: len(units)]).max()
         if idle.any():
             return self.finish([u for u, no in zip(units, idle) if not no])
-        return DeepNetwork(self.known.layers, self.head(units, B)), None
+        return self.repaired(self.head(units, B)), None
 
     def head(self, units: list[Unit], B: Array) -> Network:
-        """a|z|/2 + v·h + c with the signs that leave no linear part, where there are such."""
+        """a|z|/2 + v·h + c, as ReLU units: a|z|/2 = a relu(z) − az/2."""
         V, c, m = np.array([u.w for u in units]), np.array([u.c for u in units]), len(units)
         a = 2.0 * B[:m].T
-        # a|z|/2 = a relu(z) − az/2
         v, e = B[m:-1].T - 0.5 * a @ V, B[-1] - 0.5 * a @ c
-        head = Network(V, c, a[0], v=v[0], c=e[0]) if self.ask.plain else Network(V, c, a, v=v, c=e)
-        turned = orient(head, exact=False, bias=True, seconds=2.0).network
-        if np.abs(turned.v).max(initial=0.0) < 1e-4 * np.abs(turned.a).max():
-            turned = turned.replace(v=np.zeros_like(turned.v))
-        return turned
+        return Network(V, c, a[0], v=v[0], c=e[0]) if self.ask.plain else Network(V, c, a, v=v, c=e)
 
-    def repaired(self, head: Network, X: Array, Y: Array) -> DeepNetwork | None:
-        """Least squares in the head: the rows that do not fit may show a few weights that no witness has seen."""
-        start = DeepNetwork((), head.replace(v=np.zeros_like(head.v)))
-        if start.parameters > 2500:
-            return None
-        P, Q = self.rows(max(3 * start.parameters, len(self.pool[0])))
-        H, Y = self.known(np.concatenate([P, X])), np.concatenate([Q, Y])
+    def repaired(self, head: Network) -> DeepNetwork | None:
+        """The network once every row asked so far fits; None if least squares in the head cannot make them.
+
+        Rows that do not fit may show weights that no witness has seen: units that are seldom on together.
+        """
+        X, Y = self.ask.data()
+        H = self.known(X)
         weight = 1.0 / (1.0 + np.linalg.norm(H, axis=1))  # far rows would drown the others: f is nearly homogeneous
-        fit = minimise(start, H, Y[:, 0] if self.ask.plain else Y, self.run, steps=60, weight=weight)
-        self.tell(f"   repair: {fit.history[0]:.1e} to {fit.loss:.1e}, {fit.reason}")
-        return DeepNetwork(self.known.layers, fit.network.head) if fit.loss < 1e-16 else None
+        scale = float((np.abs(Y) * weight[:, None]).max())
+        for turn in range(6):
+            wrong = np.abs(head(H).reshape(Y.shape) - Y).max(axis=1) * weight > 1e-7 * scale
+            self.tell(f"   {int(wrong.sum())} of the {len(X)} rows asked so far do not fit")
+            if not wrong.any():
+                return DeepNetwork(self.known.layers, _turned(head))
+            start = DeepNetwork((), head)
+            if start.parameters > 2500:
+                return None
+            size = 3 * start.parameters + 100
+            rows = np.concatenate(
+                [self.rng.permutation(np.flatnonzero(wrong))[:size], self.rng.permutation(np.flatnonzero(~wrong))[:size]]
+            )
+            target = Y[rows, 0] if self.ask.plain else Y[rows]
+            fit = minimise(start, H[rows], target, self.run, steps=40, weight=weight[rows], skip=True)
+            self.tell(f"   repair: {fit.history[0]:.1e} to {fit.loss:.1e}, {fit.reason}")
+            if fit.loss > 1e-15:
+                return None
+            head = fit.network.head
+        return None
 
     def between(self, out: Array, good: Array) -> tuple[Array, Array]:
         """Pairs of inputs, one of which shows something that the other does not."""
@@ -217,10 +229,6 @@ class _Search:
     def judge(self, net: DeepNetwork) -> tuple[Found | None, tuple[Array, Array] | None]:
         """Polish, then hold against rows that nothing has used; pairs to look between where some of them do not fit."""
         X, Y = self.ask.data()
-        wrong = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) > 1e-5 * (np.abs(Y).max(axis=1) + Y.std())
-        if wrong.any():
-            self.tell(f"  {int(wrong.sum())} of the {len(X)} rows asked so far do not fit")
-            return None, self.between(X[wrong], X[~wrong]) if not wrong.all() else None
         near = np.flatnonzero(np.linalg.norm(X, axis=1) <= 5.0 * np.sqrt(self.dim))
         if net.parameters <= 2500:
             pick = self.rng.permutation(near)[: 3 * net.parameters]
@@ -241,20 +249,37 @@ class _Search:
         return None, self.between(X[bad], X[~bad])
 
 
+def _turned(head: Network) -> Network:
+    """The signs that leave no linear part, where there are such."""
+    turned = orient(head, exact=False, bias=True, seconds=2.0).network
+    if np.abs(turned.v).max(initial=0.0) < 1e-4 * np.abs(turned.a).max():
+        return turned.replace(v=np.zeros_like(turned.v))
+    return turned
+
+
 def _robust(F: Array, Y: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Least squares of Y (n, q) on F (n, p) that ignores rows that do not fit, and the rows that do."""
+    """Least squares of Y (n, q) on F (n, p) over the rows that fit exactly, and which rows do: first Σ|r| is minimised."""
     scale = np.linalg.norm(F, axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
     weight = 1.0 / np.linalg.norm(F, axis=1)
     G, target = F * weight[:, None] / scale, Y * weight[:, None]
-    level = np.ones(len(F))
     size = float(np.abs(target).max())
-    for _ in range(30):  # minimises Σ|r|, then least squares over the rows that fit
-        B = np.linalg.lstsq(level[:, None] * G, level[:, None] * target, rcond=1e-13)[0]
-        r = np.abs(G @ B - target).max(axis=1)
-        fits = r <= 1e-8 * size
-        if fits.all():
-            break
-        level = 1.0 / np.sqrt(np.maximum(r, 1e-12 * size))
-        level /= level.max()
+    B = np.linalg.lstsq(G, target, rcond=1e-13)[0]
+    fits = np.abs(G @ B - target).max(axis=1) <= 1e-8 * size
+    if not fits.all():
+        n, p = G.shape
+        mix = target @ np.cos(np.arange(Y.shape[1]))  # several outputs: a row that fits one mixture fits all
+        eye = np.eye(n)
+        found = linprog(
+            np.concatenate([np.zeros(p), np.ones(2 * n)]),
+            A_eq=np.column_stack([G, eye, -eye]),
+            b_eq=mix / size,
+            bounds=[(None, None)] * p + [(0, None)] * (2 * n),
+            method="highs",
+        )
+        if found.x is not None:
+            near = np.abs(G @ found.x[:p] - mix / size) <= 1e-6
+            if near.sum() > p:
+                B = np.linalg.lstsq(G[near], target[near], rcond=1e-13)[0]
+                fits = np.abs(G @ B - target).max(axis=1) <= 1e-8 * size
     return B / scale[:, None], fits
