@@ -137,6 +137,7 @@ def minimise(
     *,
     weight: Array | None = None,
     skip: bool = False,
+    free: NDArray[np.bool_] | None = None,
     steps: int = 30,
     tol: float = _FLOOR,
 ) -> LayersFit:
@@ -154,6 +155,9 @@ def minimise(
         Factors of the residuals (not of their squares); one by default.
     skip : bool
         The linear part v of the head may change, too.
+    free : (p,) array of bool, optional
+        Which parameters may change (in the order of :class:`Sweeps`); all by default. For networks small enough for
+        dense steps.
     steps : int
         Most steps.
     tol : float
@@ -186,7 +190,7 @@ def minimise(
         sweeps = Sweeps(net, X, skip)
         solve = (_Dense if sweeps.size <= _DENSE else _Iterative)(sweeps, Y, omega)
         for _ in range(12):
-            delta = solve(lam)
+            delta = solve(lam, free)
             trial = None if delta is None or not np.isfinite(delta).all() else sweeps.moved(delta)
             loss = np.inf if trial is None else _loss(trial, X, Y, omega) / spread
             if trial is not None and loss < history[-1]:
@@ -238,15 +242,19 @@ class _Dense:
         diagonal = np.diag(self.H)
         self.scale = diagonal + 1e-12 * diagonal.max(initial=0.0) + np.finfo(float).tiny
 
-    def __call__(self, lam: float) -> Array | None:
+    def __call__(self, lam: float, free: NDArray[np.bool_] | None = None) -> Array | None:
         # unit diagonal before factoring: columns of different layers differ by orders of magnitude
         root = np.sqrt(self.scale)
         system = self.H / np.outer(root, root)
         system[np.diag_indices(len(root))] += max(lam, 1e-13)
+        use = np.arange(len(root)) if free is None else np.flatnonzero(free)
+        delta = np.zeros(len(root))
         try:
-            return np.asarray(cho_solve(cho_factor(system, check_finite=False), self.g / root) / root)
+            factor = cho_factor(system[np.ix_(use, use)], check_finite=False)
         except LinAlgError:
             return None
+        delta[use] = cho_solve(factor, (self.g / root)[use]) / root[use]
+        return delta
 
 
 class _Iterative:
@@ -262,7 +270,9 @@ class _Iterative:
             square += np.concatenate([np.concatenate([W.ravel(), b]) for W, b in parts])
         self.root = np.sqrt(square + 1e-12 * square.max(initial=0.0) + np.finfo(float).tiny)
 
-    def __call__(self, lam: float) -> Array | None:
+    def __call__(self, lam: float, free: NDArray[np.bool_] | None = None) -> Array | None:
+        if free is not None:
+            raise InvalidInput(f"some parameters fixed, and {self.root.size} of them: dense steps go up to {_DENSE}")
         shape = self.sweeps.value.shape
         J = LinearOperator(
             (self.target.size, self.root.size),

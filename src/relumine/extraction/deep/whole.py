@@ -26,7 +26,12 @@ Array = NDArray[np.float64]
 __all__ = ["Found", "extract_deep"]
 
 _ROUNDS = 24
+_FEW = 6
+_ROBUST = 200_000  # entries of the matrix up to which a linear programme is worth its time
 _CONFIRM = 300
+_SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
+_EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
+_FINE = 3e-10  # and that which is not polished again
 _DEPTH = 12
 
 
@@ -130,13 +135,14 @@ class _Search:
             quiet = quiet + 1 if len(units) == before else 0
             before = len(units)
             if pairs is None and len(units) and len(seen) == len(units) and (quiet >= 2 or not k):
-                xi = signs(self.ask, units)
-                if xi.all():
-                    W, b = xi[:, None] * np.array([u.w for u in units]), xi * np.array([u.c for u in units])
-                    self.known = Known(self.dim, (*self.known.layers, (W, b)))
-                    return None
-                why = f"{len(units)} units, the signs of {int((xi == 0).sum())} are open"
-                self.tell(why)
+                for some in _hypotheses(units):
+                    xi = signs(self.ask, some)
+                    if xi.all():
+                        W, b = xi[:, None] * np.array([u.w for u in some]), xi * np.array([u.c for u in some])
+                        self.known = Known(self.dim, (*self.known.layers, (W, b)))
+                        return None
+                    why = f"{len(some)} units, the signs of {int((xi == 0).sum())} are open"
+                    self.tell(why)
         raise _Stop(f"layer {k + 1}: {why}")
 
     def check(self, layer: Layer) -> None:
@@ -158,24 +164,20 @@ class _Search:
         # rows asked on both sides of these units' kinks: at random inputs some of them may never change sides
         old, answers = self.ask.since(self.mark)
         pick = self.rng.permutation(len(old))[: 4 * size]
-        for n in (max(3 * size, 100), max(3 * size, 100) + _CONFIRM):
-            X, Y = self.rows(n)
-            X, Y = np.concatenate([X, old[pick]]), np.concatenate([Y, answers[pick]])
-            n = len(X)
-            H = self.known(X)
-            F = np.column_stack([np.abs(H @ V.T + c), H, np.ones(len(X))])
-            B, fits = _robust(F, Y)
-            inliers = int(fits.sum())
-            self.tell(f"   {inliers} of {n} rows fit")
-            if inliers < size + 20 or inliers < 0.5 * n:
-                return None, None
-            if inliers < n:
-                pairs = self.between(X[~fits], X[fits])
-                return (None if inliers < 0.7 * n else self.repaired(self.head(units, B))), pairs
+        X, Y = self.rows(max(3 * size, 100))
+        X, Y = np.concatenate([X, old[pick]]), np.concatenate([Y, answers[pick]])
+        H = self.known(X)
+        B, fits = _robust(np.column_stack([np.abs(H @ V.T + c), H, np.ones(len(X))]), Y)
+        inliers = int(fits.sum())
+        self.tell(f"   {inliers} of {len(X)} rows fit")
+        if inliers < size + 20 or inliers < 0.5 * len(X):
+            return None, None
+        if inliers < 0.7 * len(X):
+            return None, self.between(X[~fits], X[fits])
         idle = np.abs(B[: len(units)]).max(axis=1) <= 1e-7 * np.abs(B[: len(units)]).max()
         if idle.any():
             return self.finish([u for u, no in zip(units, idle) if not no])
-        return self.repaired(self.head(units, B)), None
+        return self.repaired(self.head(units, B), np.array([u.known for u in units]))
 
     def head(self, units: list[Unit], B: Array) -> Network:
         """a|z|/2 + v·h + c, as ReLU units: a|z|/2 = a relu(z) − az/2."""
@@ -184,34 +186,42 @@ class _Search:
         v, e = B[m:-1].T - 0.5 * a @ V, B[-1] - 0.5 * a @ c
         return Network(V, c, a[0], v=v[0], c=e[0]) if self.ask.plain else Network(V, c, a, v=v, c=e)
 
-    def repaired(self, head: Network) -> DeepNetwork | None:
-        """The network once every row asked so far fits; None if least squares in the head cannot make them.
+    def repaired(
+        self, head: Network, known: NDArray[np.bool_]
+    ) -> tuple[DeepNetwork | None, tuple[Array, Array] | None]:
+        """The network once every row asked so far fits; else pairs of rows to look between.
 
-        Rows that do not fit may show weights that no witness has seen: units that are seldom on together.
+        Rows that do not fit may show weights that no witness has seen, as their units are seldom on together: those
+        weights, and the output's, are fitted to them.
         """
         X, Y = self.ask.data()
         H = self.known(X)
         weight = 1.0 / (1.0 + np.linalg.norm(H, axis=1))  # far rows would drown the others: f is nearly homogeneous
         scale = float((np.abs(Y) * weight[:, None]).max())
-        for turn in range(6):
+        for turn in range(8):
             wrong = np.abs(head(H).reshape(Y.shape) - Y).max(axis=1) * weight > 1e-7 * scale
-            self.tell(f"   {int(wrong.sum())} of the {len(X)} rows asked so far do not fit")
+            self.tell(f"   {int(wrong.sum())} of the {len(X)} rows asked so far do not fit, {int((~known).sum())} open")
             if not wrong.any():
-                return DeepNetwork(self.known.layers, _turned(head))
+                return DeepNetwork(self.known.layers, _turned(head.merge(1e-6))), None
             start = DeepNetwork((), head)
             if start.parameters > 2500:
-                return None
+                break
             size = 3 * start.parameters + 100
             rows = np.concatenate(
                 [self.rng.permutation(np.flatnonzero(wrong))[:size], self.rng.permutation(np.flatnonzero(~wrong))[:size]]
             )
             target = Y[rows, 0] if self.ask.plain else Y[rows]
-            fit = minimise(start, H[rows], target, self.run, steps=40, weight=weight[rows], skip=True)
+            rest = start.parameters - head.W.size + head.v.size
+            free = np.concatenate([(~known).ravel(), np.zeros(head.m, dtype=bool), np.ones(rest - head.m, dtype=bool)])
+            fit = minimise(start, H[rows], target, self.run, steps=25, weight=weight[rows], skip=True, free=free)
             self.tell(f"   repair: {fit.history[0]:.1e} to {fit.loss:.1e}, {fit.reason}")
-            if fit.loss > 1e-15:
-                return None
+            if fit.loss > 1e-13:
+                break
             head = fit.network.head
-        return None
+        right = self.rng.permutation(np.flatnonzero(~wrong))[:1000]
+        some = self.rng.permutation(np.flatnonzero(wrong))[:4]
+        nearest = [right[np.linalg.norm(X[right] - X[i], axis=1).argmin()] for i in some]
+        return None, (X[some], X[nearest]) if len(right) else None
 
     def between(self, out: Array, good: Array) -> tuple[Array, Array]:
         """Pairs of inputs, one of which shows something that the other does not."""
@@ -229,24 +239,42 @@ class _Search:
     def judge(self, net: DeepNetwork) -> tuple[Found | None, tuple[Array, Array] | None]:
         """Polish, then hold against rows that nothing has used; pairs to look between where some of them do not fit."""
         X, Y = self.ask.data()
-        near = np.flatnonzero(np.linalg.norm(X, axis=1) <= 5.0 * np.sqrt(self.dim))
-        if net.parameters <= 2500:
-            pick = self.rng.permutation(near)[: 3 * net.parameters]
-            P, Q = np.concatenate([self.pool[0], X[pick]]), np.concatenate([self.pool[1], Y[pick]])
-            net = minimise(net, P, Q[:, 0] if self.ask.plain else Q, self.run, steps=10).network
+        near = self.rng.permutation(np.flatnonzero(np.linalg.norm(X, axis=1) <= 5.0 * np.sqrt(self.dim)))
+        if net.parameters <= _SMALL:
+            near = near[: 3 * net.parameters]
+            net = self.polished(net, np.concatenate([self.pool[0], X[near]]), np.concatenate([self.pool[1], Y[near]]))
+        left, pairs = self.fresh(net)
+        if _FINE < left < _EXACT and net.parameters <= _LARGE:
+            net = self.polished(net, *self.rows(int(1.15 * net.parameters) + 100))
+            left, pairs = self.fresh(net)
+        if left < _EXACT:
+            return Found(net, net.hidden, "all layers", 0, left, _CONFIRM, self.notes), None
+        return None, pairs
+
+    def polished(self, net: DeepNetwork, X: Array, Y: Array) -> DeepNetwork:
+        """Gauss–Newton in all layers."""
+        steps = 10 if net.parameters <= _SMALL else 2
+        fit = minimise(net, X, Y[:, 0] if self.ask.plain else Y, self.run, steps=steps)
+        self.tell(f"  polish {fit.history[0]:.1e} to {fit.loss:.1e}")
+        return fit.network
+
+    def fresh(self, net: DeepNetwork) -> tuple[float, tuple[Array, Array] | None]:
+        """Root mean square error over the spread, on inputs never asked before, and pairs where only some fit."""
         X = self.rng.normal(size=(_CONFIRM, self.dim))
         Y = self.ask.values(X)
-        self.pool = (np.concatenate([self.pool[0], X]), np.concatenate([self.pool[1], Y]))
-        spread = max(float(Y.std()), 1e-300)
-        error = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / spread
-        left = float(np.sqrt(np.mean(error**2)))
+        error = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / max(float(Y.std()), 1e-300)
+        left, bad = float(np.sqrt(np.mean(error**2))), error > 1e-6
         self.tell(f"  residual {left:.1e}, worst {error.max():.1e}")
-        if left < 1e-8:
-            return Found(net, net.hidden, "all layers", 0, left, _CONFIRM, self.notes), None
-        bad = error > 1e-6
-        if bad.all() or not bad.any():
-            return None, None
-        return None, self.between(X[bad], X[~bad])
+        return left, None if bad.all() or not bad.any() else self.between(X[bad], X[~bad])
+
+
+def _hypotheses(units: list[Unit]) -> list[list[Unit]]:
+    """Sets of units that may be the layer: all of them; in a small layer also without those that few chords show.
+
+    Behind two units a deeper one has only four normals, so it is met in the same place on many chords.
+    """
+    ranked = sorted(units, key=lambda u: -u.score)
+    return [ranked[:k] for k in range(len(ranked), 0, -1)] if len(ranked) <= _FEW else [units]
 
 
 def _turned(head: Network) -> Network:
@@ -266,8 +294,8 @@ def _robust(F: Array, Y: Array) -> tuple[Array, NDArray[np.bool_]]:
     size = float(np.abs(target).max())
     B = np.linalg.lstsq(G, target, rcond=1e-13)[0]
     fits = np.abs(G @ B - target).max(axis=1) <= 1e-8 * size
-    if not fits.all():
-        n, p = G.shape
+    n, p = G.shape
+    if not fits.all() and n * p <= _ROBUST:
         mix = target @ np.cos(np.arange(Y.shape[1]))  # several outputs: a row that fits one mixture fits all
         eye = np.eye(n)
         found = linprog(

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 __all__ = ["Chord", "Witness", "jumps", "measure", "witnesses_of"]
 
 _SIDE = 0.25  # how far from the kink the two base points are, over the gap to the next kink
-_STEP = 0.004  # length of a difference over that gap: one in 250 directions meets another kink
+_STEP = 0.01  # length of a difference over that gap: one in 100 directions meets another kink, which blocks show
 _BLOCK = 16  # entries that are checked together
 
 
@@ -66,7 +66,7 @@ def witnesses_of(chord: Chord, scale: float) -> list[Witness]:
     ]
 
 
-def jumps(ask: Asked, found: list[Witness], directions: list[Array], shrink: float = 1.0) -> list[tuple[Array, float]]:
+def jumps(ask: Asked, found: list[Witness], directions: list[Array], shrink: float = 0.4) -> list[tuple[Array, float]]:
     """Jump of the derivative at each kink along the rows of ``directions`` (k, d), and its rounding error per unit.
 
     Two base points, x* ± side; at each the derivative along every direction by one difference: 2(k + 1) queries.
@@ -99,7 +99,7 @@ def measure(ask: Asked, w: Witness, rng: np.random.Generator) -> tuple[Array, fl
     """
     E = w.chord.chart.E.T  # (k, d)
     lengths = np.linalg.norm(E, axis=1)
-    (normal, noise), = jumps(ask, [w], [E])
+    (normal, noise), = jumps(ask, [w], [E], 1.0)
     blocks = np.array_split(np.arange(len(E)), max(1, len(E) // _BLOCK))
     suspects = blocks
     for attempt in range(4):
