@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["Found", "extract_deep"]
 
-_ROUNDS = 24
-_FEW = 6
+_ROUNDS, _BRIEF = 24, 8  # looks at a layer; where the one before it may be another
+_FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
 _ROBUST = 200_000  # entries of the matrix up to which a linear programme is worth its time
 _CONFIRM = 300
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
@@ -96,33 +97,49 @@ class _Search:
         if self.verbose:
             print(text, self.ask.count)  # noqa: T201
 
-    def layers(self) -> Found:
-        for k in range(_DEPTH):
-            layer = Layer(self.ask, self.known, self.rng)
-            found = self.units(layer, k)
-            if found is not None:
-                return found
-            self.say(f"layer {k + 1}: {self.known.width} units")
-        raise _Stop(f"more than {_DEPTH} layers")
+    def layers(self, k: int = 0, rounds: int = _ROUNDS) -> Found:
+        """Layer k + 1 and all behind it. Where several sets of units may be the layer, the first that leads to the end."""
+        if k == _DEPTH:
+            raise _Stop(f"more than {_DEPTH} layers")
+        before = self.known
+        result = self.units(Layer(self.ask, before, self.rng), k, rounds)
+        if isinstance(result, Found):
+            return result
+        furthest: tuple[int, Known, _Stop] | None = None
+        for W, b in result:
+            self.known = Known(self.dim, (*before.layers, (W, b)))
+            self.say(f"layer {k + 1}: {len(b)} units")
+            try:
+                return self.layers(k + 1, _ROUNDS if len(result) == 1 else _BRIEF)
+            except _Stop as reason:
+                if furthest is None or len(self.known.layers) > furthest[0]:
+                    furthest = (len(self.known.layers), self.known, reason)
+        assert furthest is not None
+        # of several candidates none led to the end: none is certain
+        self.known = furthest[1] if len(result) == 1 else before
+        raise furthest[2]
 
-    def units(self, layer: Layer, k: int) -> Found | None:
-        """Look until no new units come. The network, if this layer is the last; else the layer joins those known."""
+    def units(self, layer: Layer, k: int, rounds: int) -> Found | list[tuple[Array, Array]]:
+        """Look until no new units come. The network, if this layer is the last; else what the layer may be."""
         self.mark = self.ask.count
         quiet, before, patience, pairs, why = 0, -1, 2, None, "no unit was seen on three chords"
-        for turn in range(_ROUNDS):
+        for turn in range(rounds):
             count = (8 if turn == 0 else 4) if k else (self.lines if turn == 0 else 2)
             charts, starts, ends = chords(self.known, count, self.rng, pairs)
             if not charts:
                 why = f"no chart in which the active units of layer {k} move freely"
                 continue
             layer.look(charts, starts, ends)
-            self.check(layer)
+            if not k:
+                self.check(layer)
             units = layer.accepted
             seen = [u for u in layer.units if u.hits >= 2 and u.score > 0.5]
             owned = sum(w.owner >= 0 for w in layer.witnesses)
             self.run.report(f"layer {k + 1}", turn, float("nan"), len(units))
             self.tell(f"  layer {k + 1} turn {turn}: {len(units)} of {len(layer.units)}, {owned}/{len(layer.witnesses)} kinks")
             pairs = None
+            if turn >= 5 and not layer.witnesses:
+                raise _Stop(f"layer {k + 1}: f does not bend behind the layers found, and is not an affine map of them")
             if owned > 0.9 * len(layer.witnesses) and len(seen):
                 net, pairs = self.finish(seen)
                 if net is not None:
@@ -134,15 +151,19 @@ class _Search:
                             return found
             quiet = quiet + 1 if len(units) == before else 0
             before = len(units)
-            if pairs is None and len(units) and len(seen) == len(units) and (quiet >= 2 or not k):
-                for some in _hypotheses(units):
+            enough = quiet >= 2 or (not k and (len(units) > _FEW or turn >= _MORE))
+            settled = len(seen) == len(units) or len(layer.units) <= _FEW
+            if pairs is None and len(units) and settled and enough:
+                options = []
+                for some in _hypotheses(units, [u for u in layer.units if u.hits >= 3]):
                     xi = signs(self.ask, some)
                     if xi.all():
                         W, b = xi[:, None] * np.array([u.w for u in some]), xi * np.array([u.c for u in some])
-                        self.known = Known(self.dim, (*self.known.layers, (W, b)))
-                        return None
+                        options.append((W, b))
                     why = f"{len(some)} units, the signs of {int((xi == 0).sum())} are open"
                     self.tell(why)
+                if options:
+                    return options
         raise _Stop(f"layer {k + 1}: {why}")
 
     def check(self, layer: Layer) -> None:
@@ -239,6 +260,9 @@ class _Search:
     def judge(self, net: DeepNetwork) -> tuple[Found | None, tuple[Array, Array] | None]:
         """Polish, then hold against rows that nothing has used; pairs to look between where some of them do not fit."""
         X, Y = self.ask.data()
+        error = np.abs(net(self.pool[0]).reshape(self.pool[1].shape) - self.pool[1]).max(axis=1)
+        if np.quantile(error, 0.9) > 1e-5 * float(self.pool[1].std()):
+            return None, None
         near = self.rng.permutation(np.flatnonzero(np.linalg.norm(X, axis=1) <= 5.0 * np.sqrt(self.dim)))
         if net.parameters <= _SMALL:
             near = near[: 3 * net.parameters]
@@ -268,13 +292,16 @@ class _Search:
         return left, None if bad.all() or not bad.any() else self.between(X[bad], X[~bad])
 
 
-def _hypotheses(units: list[Unit]) -> list[list[Unit]]:
-    """Sets of units that may be the layer: all of them; in a small layer also without those that few chords show.
+def _hypotheses(units: list[Unit], others: list[Unit]) -> list[list[Unit]]:
+    """Sets of units that may be the layer: those that most chords show; in a small layer any of those seen three times.
 
-    Behind two units a deeper one has only four normals, so it is met in the same place on many chords.
+    Behind two units a deeper one has only four normals, so it is met in the same place on many chords, and a true one
+    may be invisible on half of them.
     """
-    ranked = sorted(units, key=lambda u: -u.score)
-    return [ranked[:k] for k in range(len(ranked), 0, -1)] if len(ranked) <= _FEW else [units]
+    if len(others) > _FEW:
+        return [units]
+    sets = [list(some) for k in range(len(others), 0, -1) for some in combinations(others, k)]
+    return sorted(sets, key=lambda some: (-len(some), -sum(u.score for u in some)))
 
 
 def _turned(head: Network) -> Network:
@@ -289,9 +316,11 @@ def _robust(F: Array, Y: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Least squares of Y (n, q) on F (n, p) over the rows that fit exactly, and which rows do: first Σ|r| is minimised."""
     scale = np.linalg.norm(F, axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
-    weight = 1.0 / np.linalg.norm(F, axis=1)
+    weight = 1.0 / np.maximum(np.linalg.norm(F, axis=1), 1e-300)
     G, target = F * weight[:, None] / scale, Y * weight[:, None]
     size = float(np.abs(target).max())
+    if not np.isfinite(G).all():
+        return np.zeros((F.shape[1], Y.shape[1])), np.zeros(len(F), dtype=bool)
     B = np.linalg.lstsq(G, target, rcond=1e-13)[0]
     fits = np.abs(G @ B - target).max(axis=1) <= 1e-8 * size
     n, p = G.shape
