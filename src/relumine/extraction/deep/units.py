@@ -18,7 +18,7 @@ __all__ = ["Layer", "Unit"]
 
 _SKETCH = 3  # directions of a sketch
 _ALIKE = 1e-3  # two sketches further apart than this are different, whatever their noise
-_MOST = 20_000  # queries for a segment: a thousand kinks
+_MOST = 8_000  # queries for a segment: five hundred kinks
 _AGREE = 3  # chords that must show a unit
 
 

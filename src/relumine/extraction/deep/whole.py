@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.box import Asked, OutOfBudget
 from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.kind import kind
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.signs import signs
 from relumine.extraction.deep.units import Layer, Unit
@@ -34,6 +35,14 @@ _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished 
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
 _FINE = 3e-10  # and that which is not polished again
 _DEPTH = 12
+
+
+_KINDS = {
+    "constant": "the box gives the same answer everywhere it was asked: no unit shows",
+    "noisy": "the box gives different answers to the same question: kinks cannot be told from noise",
+    "steps": "the box is made of steps (a tree, a rounded answer, labels): a ReLU network is continuous and slopes",
+    "smooth": "the box bends everywhere (a smooth activation, a softmax inside): a ReLU network bends only at its kinks",
+}
 
 
 @dataclass
@@ -71,6 +80,7 @@ def extract_deep(
     asked = Asked(ask, run.rng, budget, lambda: run.over)
     search = _Search(asked, dim, run, verbose)
     try:
+        search.first()
         result = search.layers()
     except (_Stop, OutOfBudget) as reason:
         result = Found(None, search.known.layers, str(reason), 0, notes=search.notes)
@@ -96,6 +106,12 @@ class _Search:
         self.notes.append(text)
         if self.verbose:
             print(text, self.ask.count)  # noqa: T201
+
+    def first(self) -> None:
+        """Whether lines are worth their queries."""
+        what = kind(self.ask, self.dim, self.rng)
+        if what != "piecewise linear":
+            raise _Stop(_KINDS[what])
 
     def layers(self, k: int = 0, rounds: int = _ROUNDS) -> Found:
         """Layer k + 1 and all behind it. Where several sets of units may be the layer, the first that leads to the end."""
