@@ -21,6 +21,8 @@ NAMES = (
     "squared_relu",
     "sigmoid",
     "tanh",
+    "gelu",
+    "silu",
     "erf",
     "linear",
     "quadratic",

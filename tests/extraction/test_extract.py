@@ -19,17 +19,21 @@ def test_a_function(width: int | None) -> None:
     result = found(SECRET, width=width)
     assert result.status.value == "exact"
     assert rl.metrics.parameter_error(SECRET, result.network) < 1e-9
-    assert result.queries == len(result.X) + 8 == len(result.y) + 8
-    assert result.queries < 200
+    assert result.queries == len(result.X) + 8 == len(result.y) + 8  # eight were asked twice
+    assert result.way == "chosen"
+    assert result.certificate.confirmed == 300
+    assert result.certificate.unseen == pytest.approx(0.01)
+    assert result.queries < 300 + 150
     np.testing.assert_array_equal(SECRET(result.X), result.y)
     assert type(result.recovery) is rl.Recovery
     assert "queries: " in str(result)
 
 
-def test_the_width_is_found_with_at_most_eight_queries_a_parameter() -> None:
+def test_the_width_is_found_with_at_most_eight_random_queries_a_parameter() -> None:
     for m in (4, 5, 7):
         net = rl.planted.network(d=8, m=m, rng=m)
-        result = found(net, dim=8)
+        result = found(net, dim=8, queries="random")
+        assert result.way == "random"
         assert result.network.m == m
         assert rl.metrics.parameter_error(net, result.network) < 1e-9
         assert result.queries <= 8 * m * 10

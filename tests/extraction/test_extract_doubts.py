@@ -19,7 +19,7 @@ def test_a_misfit_is_not_called_rounding() -> None:
 
 @pytest.mark.parametrize("width", [3, None])
 def test_rounding_of_large_answers_is_known_as_such(width: int | None) -> None:
-    result = found(lambda X: (SECRET(X) + 1000.0).astype(np.float32), width=width, budget=2000)
+    result = found(lambda X: (SECRET(X) + 1000.0).astype(np.float32), width=width, budget=2000, queries="random")
     assert result.status.value == "noisy"
     assert result.network.m == 3
     assert "single precision" in result.message
@@ -40,11 +40,14 @@ def test_no_error_on_few_rows_is_not_rounding() -> None:
 
 
 def test_an_affine_box_is_believed_after_many_rows() -> None:
-    result = found(lambda X: X[:, 1] - 1.0)
+    result = found(lambda X: X[:, 1] - 1.0, queries="random")
     assert (result.status.value, result.network.m) == ("exact", 0)
     assert result.queries > 2000
     assert np.abs(result.X).max() > 6.0
-    assert found(lambda X: X[:, 1], budget=60).queries == 60  # never beyond the budget
+    assert found(lambda X: X[:, 1], budget=60, queries="random").queries == 60  # never beyond the budget
+    result = found(lambda X: X[:, 1] - 1.0)
+    assert (result.status.value, result.network.m) == ("exact", 0)
+    assert np.abs(result.X).max() > 1000.0
 
 
 def test_an_affine_box_that_does_not_answer_far_out() -> None:
@@ -70,14 +73,14 @@ def test_growing_ends_when_it_does_not_help() -> None:
 
 
 def test_what_failed_with_many_units_is_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from relumine.extraction import run
+    from relumine.extraction import random_rows as run
 
     widths, recover = [], run.recover
     monkeypatch.setattr(run, "_MANY", 8)
     monkeypatch.setattr(
         run, "recover", lambda X, y, width, **more: widths.append(width) or recover(X, y, width, **more)
     )
-    result = found(lambda X: np.sin(X).sum(axis=1), dim=4, budget=190, on_failure="return")
+    result = found(lambda X: np.sin(X).sum(axis=1), dim=4, budget=190, on_failure="return", queries="random")
     assert result.status.value == "not recovered"
     assert result.queries == 190
     assert widths == [4, 8]

@@ -18,9 +18,10 @@ from relumine.activations.check import check_activation
 from relumine.activations.piecewise import RELU, LeakyReLU, ReLU, SquaredReLU
 from relumine.activations.quadrature import gaussian_mean, hermite_coefficient, normal_pdf
 from relumine.activations.registry import get, names, register
-from relumine.activations.smooth import Erf, Polynomial, Sigmoid, Tanh
+from relumine.activations.smooth import GELU, Erf, Polynomial, Sigmoid, SiLU, Tanh
 
 __all__ = [
+    "GELU",
     "RELU",
     "Activation",
     "Elementwise",
@@ -29,6 +30,7 @@ __all__ = [
     "Polynomial",
     "ReLU",
     "Reflection",
+    "SiLU",
     "Sigmoid",
     "SquaredReLU",
     "Tanh",

@@ -8,7 +8,7 @@ from typing import Final
 
 from relumine.activations.base import Activation
 from relumine.activations.piecewise import RELU, LeakyReLU, SquaredReLU
-from relumine.activations.smooth import Erf, Polynomial, Sigmoid, Tanh
+from relumine.activations.smooth import GELU, Erf, Polynomial, Sigmoid, SiLU, Tanh
 from relumine.results import InvalidInput
 
 __all__ = ["get", "names", "register"]
@@ -20,6 +20,8 @@ _NAMED: Final[dict[str, Activation]] = {
     "sigmoid": Sigmoid(),
     "tanh": Tanh(),
     "erf": Erf(),
+    "gelu": GELU(),
+    "silu": SiLU(),
     "linear": Polynomial(0.0, 1.0),
     "quadratic": Polynomial(0.0, 0.0, 1.0),
 }

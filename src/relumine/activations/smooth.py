@@ -1,4 +1,4 @@
-"""Smooth activations: sigmoid, tanh, erf, and polynomials (the negative examples of Zhong 2017)."""
+"""Smooth activations: sigmoid, tanh, erf, GELU, SiLU, and polynomials (the negative examples of Zhong 2017)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
 
-__all__ = ["Erf", "Polynomial", "Sigmoid", "Tanh"]
+__all__ = ["GELU", "Erf", "Polynomial", "SiLU", "Sigmoid", "Tanh"]
 
 
 class Sigmoid(Elementwise):
@@ -78,6 +78,68 @@ class Erf(Elementwise):
         return np.asarray(
             2.0 * (-1.0) ** (k - 1) * (r * scale) ** k * special.eval_hermitenorm(k - 1, u) * normal_pdf(u)
         )
+
+
+class GELU(Elementwise):
+    """σ(z) = z Φ(z), the exact form. σ(−z) = σ(z) − z, so a flip moves an affine part, as for ReLU.
+
+    Examples
+    --------
+    >>> GELU()(np.array([0.0, 10.0]))
+    array([ 0., 10.])
+    """
+
+    name = "gelu"
+    reflection = Reflection(1.0, -1.0, 0.0)
+
+    def __call__(self, z: Array) -> Array:
+        """Z Φ(z)."""
+        return np.asarray(z * special.ndtr(z))
+
+    def derivative(self, z: Array) -> Array:
+        """Φ(z) + z φ(z)."""
+        return np.asarray(special.ndtr(z) + z * normal_pdf(z))
+
+    def hermite(self, k: int, b: ArrayLike, r: ArrayLike = 1.0) -> Array:
+        """c_0 = bΦ(tb) + r²t φ(tb) with t² = 1/(1 + r²), and c_k = r^k ∂_b^k c_0.
+
+        With u = tb: ∂_b Φ(u) = tφ(u) and ∂_b^k φ(u) = (−t)^k He_k(u) φ(u), so for k ≥ 1
+        c_k = r^k (b ∂^k Φ + k ∂^{k−1} Φ + r²t ∂^k φ).
+        """
+        b, r = np.broadcast_arrays(np.asarray(b, dtype=np.float64), np.asarray(r, dtype=np.float64))
+        t = 1.0 / np.sqrt(1.0 + r * r)
+        u = t * b
+
+        def density(j: int) -> Array:
+            return np.asarray((-t) ** j * special.eval_hermitenorm(j, u) * normal_pdf(u))
+
+        def share(j: int) -> Array:
+            return np.asarray(special.ndtr(u)) if j == 0 else t * density(j - 1)
+
+        total = b * share(k) + r * r * t * density(k) + (k * share(k - 1) if k else 0.0)
+        return np.asarray(r**k * total)
+
+
+class SiLU(Elementwise):
+    """σ(z) = z/(1 + e^−z), also called swish. σ(−z) = σ(z) − z, so a flip moves an affine part, as for ReLU.
+
+    Examples
+    --------
+    >>> SiLU()(np.array([0.0, 100.0]))
+    array([  0., 100.])
+    """
+
+    name = "silu"
+    reflection = Reflection(1.0, -1.0, 0.0)
+
+    def __call__(self, z: Array) -> Array:
+        """Z s(z) with s the sigmoid."""
+        return np.asarray(z * special.expit(z))
+
+    def derivative(self, z: Array) -> Array:
+        """s(z) + z s(z) s(−z)."""
+        s = special.expit(z)
+        return np.asarray(s + z * s * special.expit(-np.asarray(z)))
 
 
 class Polynomial(Elementwise):

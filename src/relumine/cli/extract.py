@@ -28,7 +28,9 @@ def extract(
     ] = None,
     dim: Annotated[int | None, typer.Option(help="Number of inputs; an ONNX file knows it.", min=1, max=10**6)] = None,
     width: Annotated[int | None, typer.Option(help="Hidden units; default: found.", min=0, max=100_000)] = None,
-    budget: Annotated[int, typer.Option(help="Most rows to ask.", min=1, max=10**9)] = 100_000,
+    budget: Annotated[int | None, typer.Option(help="Most rows to ask.", min=1, max=10**9)] = None,
+    random_rows: Annotated[bool, typer.Option("--random", help="Draw all rows instead of choosing them.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many rows it would take.")] = False,
     activation: Annotated[str, typer.Option(help="Activation of the units.", autocompletion=activation_names)] = "relu",
     low: Annotated[float | None, typer.Option(help="Ask in the range --low … --high instead of N(0, 1).")] = None,
     high: Annotated[float | None, typer.Option(help="See --low.")] = None,
@@ -49,6 +51,7 @@ def extract(
 
     Running a module:function or a --command executes that code: only name what you trust.
     """
+    from relumine.extraction import estimate
     from relumine.extraction import extract as ask
 
     if (spec is None) == (command is None):
@@ -59,6 +62,13 @@ def extract(
     check_seconds(seconds)
     shape = image_shape(images, dim) if dim is not None else None
     talk = Talk(as_json, quiet)
+    if dry_run:
+        if dim is None:
+            raise InvalidInput("--dry-run needs --dim, the number of inputs", argument="dim")
+        widths = [width] if width is not None else [8, 32, 128]
+        for m in widths:
+            typer.echo(f"{dim}-{m}: about {estimate(dim, m)} rows, chosen; {5 * m * (dim + 1)} or more, random")
+        return
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does
     with Watch(seconds, quiet) as watch, warnings.catch_warnings(record=True) as caught:
@@ -68,6 +78,7 @@ def extract(
             dim,
             width,
             budget,
+            queries="random" if random_rows else "chosen",
             low=low,
             high=high,
             timeout=timeout,

@@ -11,6 +11,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Thread, Timer
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,9 @@ from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
 
-__all__ = ["Box", "open_box"]
+__all__ = ["Box", "call", "open_box"]
+
+_MOST_OUTPUT = 1 << 28  # bytes a command may print for one call: a box that prints without end must not fill the memory
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,32 @@ class Box:
     def rounded(self, X: Array) -> Array:
         """The rows as the box will see them: what is asked and what is remembered must be the same numbers."""
         return X if self.kind is np.float64 else X.astype(self.kind).astype(np.float64)
+
+
+def call(box: Box, X: Array, seconds: float) -> Any:
+    """One call, abandoned after so many seconds: it goes on in a thread that nobody waits for.
+
+    Whatever the box raises is raised here, ``SystemExit`` as a ``RuntimeError``: it ends the box, not the program.
+    """
+    answer: list[Any] = []
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answer.append(box.ask(X))
+        except BaseException as error:  # the thread has no one else to tell
+            raised.append(error)
+
+    thread = Thread(target=work, name=f"relumine box {box.name}", daemon=True)
+    thread.start()
+    thread.join(min(max(seconds, 0.001), 1e6))
+    if raised:
+        if isinstance(raised[0], SystemExit):
+            raise RuntimeError(f"the box wanted to end the program (exit code {raised[0].code!r})")
+        raise raised[0]
+    if not answer:
+        raise TimeoutError(f"no answer within {seconds:.3g} s")
+    return answer[0]
 
 
 def open_box(f: Any, timeout: float = 300.0) -> Box:
@@ -137,10 +167,34 @@ def _torch(module: Any) -> Box:
 def _command(words: list[str], timeout: float) -> Box:
     def ask(X: Array) -> Any:
         rows = "\n".join(",".join(map(repr, row)) for row in X.tolist()) + "\n"
-        done = subprocess.run(words, input=rows, capture_output=True, text=True, timeout=timeout, check=False)
-        if done.returncode:
-            raise RuntimeError(f"the command ended with code {done.returncode}: {done.stderr.strip()[-300:]}")
-        lines = [line for line in done.stdout.splitlines() if line.strip()]
+        with TemporaryFile() as given, TemporaryFile() as said:
+            given.write(rows.encode())
+            given.seek(0)
+            with subprocess.Popen(words, stdin=given, stdout=subprocess.PIPE, stderr=said) as process:
+                printed = _bounded(process, timeout)
+            said.seek(0)
+            complaint = said.read(1 << 16).decode(errors="replace")
+        if process.returncode:
+            raise RuntimeError(f"the command ended with code {process.returncode}: {complaint.strip()[-300:]}")
+        lines = [line for line in printed.decode(errors="replace").splitlines() if line.strip()]
         return np.array([[float(word) for word in re.split(r"[,;\s]+", line.strip(",; \t"))] for line in lines])
 
     return Box(ask, words[0])
+
+
+def _bounded(process: subprocess.Popen[bytes], timeout: float) -> bytes:
+    """What the command prints, as long as it is not too much and not too late."""
+    assert process.stdout is not None
+    ended = Timer(timeout, process.kill)
+    ended.start()
+    try:
+        printed = process.stdout.read(_MOST_OUTPUT + 1)
+        if len(printed) > _MOST_OUTPUT:
+            process.kill()
+            raise RuntimeError(f"the command printed more than {_MOST_OUTPUT >> 20} MB for one call")
+        process.wait()
+        if not ended.is_alive():
+            raise TimeoutError(f"the command took longer than {timeout:g} s")
+        return printed
+    finally:
+        ended.cancel()

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine import activations
+from relumine.activations import Activation, LeakyReLU
 from relumine.extraction.boxes import open_box
+from relumine.extraction.by_lines import by_lines
 from relumine.extraction.queries import Queries
-from relumine.extraction.run import PROBE, WIDER, Run
-from relumine.extraction.sampling import Sampler, make_sampler
+from relumine.extraction.random_rows import PROBE, WIDER, RandomRows
+from relumine.extraction.sampling import Domain, Sampler, make_domain, make_sampler
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, Status
+from relumine.run import Run
 
 Array = NDArray[np.float64]
 
@@ -27,11 +32,13 @@ __all__ = ["Extraction", "extract"]
 class Extraction(Recovery):
     """A :class:`~relumine.results.Recovery` and what it took.
 
-    ``queries``: rows asked (a row asked again after a failure counts once); ``calls``: calls of the box, ``retried`` of
-    them repetitions after a failure; ``dropped``: rows it never answered. ``X`` and ``y``: every row and its answer.
+    ``way``: "chosen" or "random" queries. ``queries``: rows asked (a row asked again after a failure counts once);
+    ``calls``: calls of the box, ``retried`` of them repetitions after a failure; ``dropped``: rows it never answered.
+    ``X`` and ``y``: every row and its answer.
     """
 
     queries: int = 0
+    way: str = "random"
     calls: int = 0
     retried: int = 0
     dropped: int = 0
@@ -52,8 +59,9 @@ def extract(
     f: Any,
     dim: int | None = None,
     width: int | None = None,
-    budget: int = 100_000,
+    budget: int | None = None,
     *,
+    queries: Literal["chosen", "random"] = "chosen",
     mean: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     low: ArrayLike | None = None,
@@ -73,12 +81,18 @@ def extract(
     on_failure: Literal["raise", "return"] = "raise",
     **options: Any,
 ) -> Extraction:
-    """Recover the network inside a black box by asking it: as few rows as needed, until the certificate holds.
+    """Recover the network inside a black box by asking it: about one row per parameter, where each can be chosen.
 
-    With the width given the first batch has 5·width·(d+1) rows, and each further one half as many again. Without it
-    widths 4, 8, 16, … are tried, each with 4 rows per parameter: between 4 and 8 for each of the m·(d+1) in the end.
-    A box that seems to have no units, or fewer than ``width``, is asked 2000 more before that is believed. Growing ends
-    early when three batches in a row fail and predict rows set aside no better than those before.
+    Along a line the function is piecewise linear, and every unit has a kink on it: the kinks of one long line, and the
+    jumps of the gradient across them, show all units (docs: "Look inside a black box"). The width is found. The rest
+    that the units leave is searched in the same way until there is none, and fresh random rows must agree.
+
+    Random rows are asked instead where lines cannot be had, and the result says so: ``queries="random"``, a
+    ``sampler``, activations other than (leaky) ReLU, answers with noise, a log of random rows that is resumed. With the
+    width given the first batch then has 5·width·(d+1) rows, and each further one half as many again; without it widths
+    4, 8, 16, … are tried, each with 4 rows per parameter.
+
+    Query only what you may: the owner of a service may not allow this.
 
     Parameters
     ----------
@@ -88,24 +102,26 @@ def extract(
     dim : int, optional
         Number of inputs; known from an ONNX file or a torch module.
     width : int, optional
-        Number of hidden units; found when None.
-    budget : int
-        Most rows to ask.
+        Number of hidden units; found when None. Chosen queries do not need it.
+    budget : int, optional
+        Most rows to ask; two million by default, 100 000 if they are random.
+    queries : {"chosen", "random"}
+        Choose every row by the answers before, or draw all of them.
     mean, scale : float or (d,) array, optional
-        Centre and spread of Gaussian queries; standard by default.
+        Where inputs usually are: centre and scale of lines and of Gaussian rows; standard by default.
     low, high : float or (d,) array, optional
-        Ask uniformly in this range instead.
+        Ask in this range only; kinks outside are not looked for.
     sampler : callable, optional
         ``sampler(rng, n)`` draws the queries instead.
     growth : float
-        Factor between batches where the width is given.
+        Factor between batches of random rows where the width is given.
     batch : int
         Most rows in one call of the box.
     retries, pause : int, float
         A call that raises or gives NaN is tried again so often, after ``pause``, 2·``pause``, … seconds; then the batch
         is split, and a single row that keeps failing is left out.
     timeout : float
-        Seconds that a command may take for one call.
+        Seconds that one call may take; then it is abandoned and counts as failed.
     rate_limit : float, optional
         Most rows per second.
     save : path, optional
@@ -132,34 +148,48 @@ def extract(
     >>> import relumine as rl
     >>> secret = rl.planted.network(d=5, m=3, rng=0)
     >>> found = extract(secret, dim=5, rng=1)
-    >>> found.status.value, found.network.m, found.queries
-    ('exact', 3, 104)
+    >>> found.status.value, found.network.m, found.way
+    ('exact', 3, 'chosen')
     """
     box = open_box(f, timeout)
     dim = box.dim if dim is None else dim
-    _check(dim, box.dim, width, budget, growth, batch, retries, rate_limit, seconds)
+    _check(dim, box.dim, width, budget, growth, batch, retries, rate_limit, seconds, queries)
     assert dim is not None
-    draw, wide = make_sampler(dim, mean, scale, low, high, sampler), None
-    if low is None and sampler is None:
-        wide = make_sampler(dim, mean, WIDER * np.asarray(1.0 if scale is None else scale), None, None, None)
+    where = _Where(
+        make_domain(dim, mean, scale, low, high) if sampler is None else None,
+        make_sampler(dim, mean, scale, low, high, sampler),
+        None
+        if low is not None or sampler is not None
+        else make_sampler(dim, mean, WIDER * np.asarray(1.0 if scale is None else scale), None, None, None),
+    )
     target = None if save is None else _target(Path(save), resume)
-    seed = _seed(rng)
-    queries = Queries(box, dim, retries=retries, pause=pause, rate_limit=rate_limit, batch=batch, save=target)
+    run = Run(np.random.default_rng(0), float("inf") if seconds is None else time.monotonic() + seconds, progress)
+    log = Queries(
+        box,
+        dim,
+        retries=retries,
+        pause=pause,
+        rate_limit=rate_limit,
+        batch=batch,
+        save=target,
+        timeout=timeout,
+        run=run,
+    )
+    log.seed = _seed(rng)
     if resume:
         if target is None:
             raise InvalidInput("resume=True needs save=, the file with the queries of the run to go on from")
         if target.exists():
-            queries.resume()
-    deadline = float("inf") if seconds is None else time.monotonic() + seconds
-    run = Run(queries, draw, wide, seed, budget, deadline, progress, options)
-    result = run.until_certain(width, growth)
-    X, y = queries.data()
+            log.resume()
+    result, way = _asked(log, where, queries, run, width, growth, budget, options)
+    X, y = log.data(everything=True)
     found = Extraction(
         **{f.name: getattr(result, f.name) for f in fields(Recovery)},
-        queries=queries.count,
-        calls=queries.calls,
-        retried=queries.retried,
-        dropped=queries.dropped,
+        queries=log.count,
+        way=way,
+        calls=log.calls,
+        retried=log.retried,
+        dropped=log.dropped,
         X=X,
         y=y,
     )
@@ -168,23 +198,80 @@ def extract(
     return found
 
 
+class _Where(NamedTuple):
+    """Where to ask: lines in ``domain`` (None: they cannot be had), rows by ``draw``, a few of them ``wide``."""
+
+    domain: Domain | None
+    draw: Callable[[np.random.Generator, int], Array]
+    wide: Callable[[np.random.Generator, int], Array] | None
+
+
+def _asked(
+    log: Queries,
+    where: _Where,
+    queries: str,
+    run: Run,
+    width: int | None,
+    growth: float,
+    budget: int | None,
+    options: dict[str, Any],
+) -> tuple[Recovery, str]:
+    """Chosen queries where they can be had; random ones otherwise, with the reason."""
+    activation = activations.get(options.get("activation", "relu"))
+    reason = _why_random(log, where, queries, activation, options)
+    if not reason and where.domain is not None:
+        log.way, log.budget = "chosen", 2_000_000 if budget is None else budget
+        run.rng = np.random.default_rng(log.seed)
+        result, reason = by_lines(log, where.domain, run, width, activation)
+        if result is not None:
+            return result, "chosen"
+        log.set_aside()
+    log.way = "random"
+    rows = RandomRows(log, where.draw, where.wide, log.seed, 100_000 if budget is None else budget, run, options)
+    result = rows.until_certain(width, growth)
+    if reason and queries != "random":
+        notes = (*result.certificate.notes, f"random rows were asked, not chosen ones: {reason}")
+        result = replace(result, certificate=replace(result.certificate, notes=notes))
+    return result, "random"
+
+
+def _why_random(log: Queries, where: _Where, queries: str, activation: Activation, options: dict[str, Any]) -> str:
+    """Why lines cannot be had, or ""."""
+    if queries == "random":
+        return "as asked"
+    if where.domain is None:
+        return "a sampler draws the rows"
+    if log.n and log.way != "chosen":
+        return "the saved queries are random rows"
+    if not (activation.name == "relu" or isinstance(activation, LeakyReLU)):
+        return f"a network of {activation.name} units is not piecewise linear"
+    if set(options) - {"activation"}:
+        return f"{', '.join(sorted(set(options) - {'activation'}))} belong to a search among random rows"
+    return ""
+
+
 def _check(
     dim: int | None,
     known: int | None,
     width: int | None,
-    budget: int,
+    budget: int | None,
     growth: float,
     batch: int,
     retries: int,
     rate_limit: float | None,
     seconds: float | None,
+    queries: str,
 ) -> None:
     """The numbers at the door."""
+    if queries not in ("chosen", "random"):
+        raise InvalidInput(f"queries must be 'chosen' or 'random', got {queries!r}", argument="queries")
     if dim is None:
         raise InvalidInput("dim is needed: the number of inputs of the black box")
     if known is not None and known != dim:
         raise InvalidInput(f"the black box has {known} inputs, and dim={dim} was given")
     for name, value, least in (("dim", dim, 1), ("budget", budget, 2 * PROBE), ("batch", batch, 1)):
+        if name == "budget" and value is None:
+            continue
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise InvalidInput(f"{name} must be a whole number, at least {least}; got {value!r}")
     if not isinstance(retries, int | np.integer) or retries < 0:

@@ -27,7 +27,7 @@ how far a prediction extrapolates. What is left too short for any difference to 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -41,6 +41,8 @@ __all__ = ["Ask", "Crossings", "Line", "Noise", "Piece", "kinks"]
 _EPS = float(np.finfo(float).eps)
 _CELLS = 6  # stretches of the first round; their stubs also measure the noise, so fewer would not do
 _STUB = 1e-6  # half-width of a stub in radians, for answers in double precision: seldom on a kink, ten digits of slope
+_SUSPECT = 1e-13  # relative noise that is no rounding of double precision: wider stubs tell what it is
+_OUTER = 1e-11  # the same far out, where slopes that cancel leave fewer digits
 _WIDEST = 1e-2  # radians that a stub may take where answers are rough
 _INNER = 30.0  # up to so many τ rounding is taken for constant, beyond for proportional to |t|
 _SURE = 12.0  # standard deviations of noise within which a value fits: rounding errors are not normal
@@ -166,6 +168,18 @@ class Crossings:
     noise: Noise
     doubts: tuple[tuple[float, float], ...] = ()
 
+    def without(self, r: int) -> Crossings:
+        """The same without piece r (not an outer one): its two kinks become one, where the pieces beside it meet."""
+        one, two = self.pieces[r - 1], self.pieces[r + 1]
+        crossing = _Stretch(0, one, two).crossing()
+        t = 0.5 * (one.hi + two.lo) if crossing is None else crossing
+        return replace(
+            self,
+            t=np.concatenate([self.t[: r - 1], [t], self.t[r + 1 :]]),
+            jump=np.concatenate([self.jump[: r - 1], [two.slope - one.slope], self.jump[r + 1 :]]),
+            pieces=self.pieces[:r] + self.pieces[r + 1 :],
+        )
+
     @property
     def whole(self) -> bool:
         """Whether every stretch was resolved: no kink between the ends of reach is missing but by coincidence."""
@@ -214,8 +228,9 @@ def kinks(
     ask: Ask,
     lines: Sequence[Line],
     *,
-    floor: float = 0.0,
+    floor: Noise | None = None,
     most: int | None = None,
+    rough: float = np.inf,
     over: Callable[[], bool] = lambda: False,
 ) -> list[Crossings]:
     """All kinks of f along the lines.
@@ -225,10 +240,12 @@ def kinks(
     ask : callable
         (n, d) → (n, q), pure; called once a round with what all stretches of all lines want to know.
     lines : sequence of Line
-    floor : float
-        Relative error of the values that ``ask`` returns, where it is known to exceed their rounding.
+    floor : Noise, optional
+        Error of the values that ``ask`` returns, where it is known to exceed their rounding.
     most : int, optional
         Queries after which the search of what is still open is given up; ``doubts`` names it.
+    rough : float
+        Relative noise beyond which the search does not begin, as it does not for a function that bends everywhere.
     over : callable
         Asked between rounds whether to come to an end.
 
@@ -241,7 +258,8 @@ def kinks(
     """
     search = _Search(ask, list(lines), floor)
     search.begin()
-    for _ in range(_ROUNDS):
+    hopeless = search.noise.curved or search.noise.relative > rough
+    for _ in range(0 if hopeless else _ROUNDS):
         if not search.open or over() or (most is not None and search.asked >= most):
             break
         search.round()
@@ -251,7 +269,7 @@ def kinks(
 class _Search:
     """The state: open stretches, kinks found, and what could not be resolved."""
 
-    def __init__(self, ask: Ask, lines: list[Line], floor: float) -> None:
+    def __init__(self, ask: Ask, lines: list[Line], floor: Noise | None) -> None:
         self.ask, self.lines, self.floor = ask, lines, floor
         self.open: list[_Stretch] = []
         self.pieces: list[list[Piece]] = [[] for _ in lines]
@@ -276,7 +294,8 @@ class _Search:
         t, v = self._stubs(spots, self.width)
         noise = self._measure(spots, t, v)
         wanted = min(float(np.sqrt(noise.relative)), _WIDEST)
-        if wanted > 4.0 * self.width:
+        if noise.relative > _SUSPECT and self.floor is None:
+            wanted = max(wanted, 16.0 * self.width)
             wide = self._stubs(spots, wanted)
             rough = self._measure(spots, *wide)
             # rounding does not grow with the distance of the points, curvature does
@@ -304,7 +323,8 @@ class _Search:
         t = np.empty((len(spots), 3))
         for row, (k, phi) in zip(t, spots):
             line = self.lines[k]
-            phi = float(np.clip(phi, line.angle(line.reach[0]) + width, line.angle(line.reach[1]) - width))
+            ends = line.angle(line.reach[0]) + 1.3 * width, line.angle(line.reach[1]) - 1.3 * width
+            phi = float(np.clip(phi + 0.3 * width, *ends))  # other points for every width: none is asked twice
             row[:] = [line.place(phi + step) for step in (-width, 0.0, width)]
         V = self.values([(k, at) for (k, _), row in zip(spots, t) for at in row])
         return t, V.reshape(len(spots), 3, -1)
@@ -316,13 +336,21 @@ class _Search:
         near = far <= _INNER * scale
         near |= not near.any()
         # a box whose values happen to be exact still rounds elsewhere: no less than two units in the last place
-        least = max(2.0 * _EPS, self.floor)
-        size = np.maximum(np.median(np.abs(v[near, 1]), axis=0), np.finfo(float).tiny)
+        least = 2.0 * _EPS
+        size = np.maximum(np.median(np.abs(v[near, 1]), axis=0), 0.01 * np.abs(v[near, 1]).max(axis=0))
+        size = np.where(size > 0.0, size, 1.0)  # zero wherever it was asked: any scale will do
         level = np.maximum(_spread(off[near]), least * size)
         steep = np.abs(v[:, 1] - np.median(v[near, 1], axis=0)) / np.maximum(far, scale)[:, None]
-        growth = np.maximum(_spread(off[~near] / far[~near, None]), least * np.median(steep, axis=0))
+        slope = np.maximum(np.median(steep, axis=0), 0.01 * steep.max(axis=0))
+        growth = np.maximum(_spread(off[~near] / far[~near, None]), least * slope)
+        if self.floor is not None:
+            level, growth = np.maximum(level, self.floor.level), np.maximum(growth, self.floor.growth)
         self.near, self.far = list(off[near]), list(off[~near] / far[~near, None])
-        return Noise(level, growth, float((level / (size + scale.max() * np.median(steep, axis=0))).max()))
+        # relative to how much the values vary, not to what they are: an offset has no digits to offer
+        vary = np.abs(v[near, 1] - np.median(v[near, 1], axis=0)).max(axis=0) + scale.max() * slope
+        outer = growth / np.where(slope > 0.0, slope, 1.0)
+        relative = np.maximum(level / np.where(vary > 0.0, vary, size), np.where(outer > _OUTER, outer, 0.0))
+        return Noise(level, growth, float(relative.max()))
 
     def _more_noise(self, line: Line, t: Array, v: Array) -> None:
         """Every further stub is one more measurement: the noise is never taken for less than most of them show."""

@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.boxes import Box
+from relumine.extraction.boxes import Box, call
 from relumine.formats.files import write_atomically
 from relumine.formats.npz import arrays
 from relumine.results import InvalidInput, RelumineError
+from relumine.run import Run
 
 Array = NDArray[np.float64]
 
-__all__ = ["BlackBoxFailed", "Queries"]
+__all__ = ["BlackBoxFailed", "Ended", "Queries", "Unanswered"]
 
 _MOST_BYTES = 1 << 34  # of a file of saved queries
 _EVERY = 10.0  # seconds between savings
@@ -27,6 +28,14 @@ _MISSES = 8  # rows given up one after the other before the box is
 
 class BlackBoxFailed(RelumineError):
     """The black box stopped answering; what it had answered is saved, if a file was named."""
+
+
+class Ended(RelumineError):
+    """No more can be asked: the budget is spent, the time is over, or someone asked to stop."""
+
+
+class Unanswered(RelumineError):
+    """The box does not answer some rows that lines need; random rows can do without them."""
 
 
 class Queries:
@@ -48,6 +57,12 @@ class Queries:
         Rows asked at once, at most.
     save : Path, optional
         An .npz file for ``X`` and ``y``, rewritten atomically every ten seconds and at the end.
+    budget : int
+        Most rows to ask by :meth:`answers`.
+    timeout : float
+        Seconds that one call may take; then it is abandoned and counts as failed.
+    run : Run, optional
+        Deadline and stop request.
     """
 
     def __init__(
@@ -60,13 +75,19 @@ class Queries:
         rate_limit: float | None = None,
         batch: int = 4096,
         save: Path | None = None,
+        budget: int = 1 << 62,
+        timeout: float = 300.0,
+        run: Run | None = None,
     ) -> None:
         self.box, self.dim, self.retries, self.pause = box, dim, retries, pause
+        self.budget, self.timeout, self.run = budget, timeout, run or Run.of()
+        self.way, self.seed = "", 0
+        self._index: dict[int, int] = {}
         self.rate, self.file = rate_limit, save
         self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
         self.parts: list[tuple[Array, Array]] = []
         self.count = self.calls = self.retried = self.dropped = 0
-        self._misses, self._next, self._saved = 0, 0.0, time.monotonic()
+        self._misses, self._next, self._saved, self._n, self._aside = 0, 0.0, time.monotonic(), 0, 0
         self._q: int | None = None
         self._plain = False
 
@@ -75,7 +96,7 @@ class Queries:
     @property
     def n(self) -> int:
         """Rows with an answer."""
-        return sum(len(X) for X, _ in self.parts)
+        return self._n - self._aside
 
     def ask(self, X: Array, keep_going: Callable[[], bool] = lambda: True) -> None:
         """Ask for the rows of X and remember the answers; saved also if this ends with an error or Ctrl-C."""
@@ -90,6 +111,38 @@ class Queries:
                     self.save()
         finally:
             self.save()
+
+    def answers(self, X: Array) -> Array:
+        """The values (n, q) at the rows of X; no row is asked that was answered before."""
+        X = self.box.rounded(X)
+        keys = [hash(row.tobytes()) for row in X]
+        new = [i for i, key in enumerate(keys) if key not in self._index]
+        if new:
+            if len(new) > self.budget - self.count:
+                raise Ended(f"the budget of {self.budget} rows is spent")
+            self.ask(X if len(new) == len(X) else X[new], lambda: not self.run.over)
+            if self.run.over and any(keys[i] not in self._index for i in new):
+                raise Ended("the time is over" if self.run.left <= 0.0 else "stopped")
+        at = [self._index.get(key, -1) for key in keys]
+        if min(at, default=0) < 0:
+            raise Unanswered(f"{at.count(-1)} of {len(X)} rows on a line have no answer")
+        return self._values_at(np.array(at, dtype=np.intp))
+
+    def _values_at(self, at: NDArray[np.intp]) -> Array:
+        """Answers by number; those of one call lie in one part or a few."""
+        starts = np.cumsum([0, *(len(y) for _, y in self.parts)])
+        part = np.searchsorted(starts, at, side="right") - 1
+        out = np.empty((len(at), self._q or 1))
+        for k in np.unique(part):
+            mine = part == k
+            out[mine] = self.parts[k][1][at[mine] - starts[k]]
+        return out
+
+    def _remember(self, X: Array, y: Array) -> None:
+        first = self._n
+        self._index.update((hash(row.tobytes()), first + i) for i, row in enumerate(X))
+        self.parts.append((X, y))
+        self._n = first + len(X)
 
     def again(self, X: Array) -> Array:
         """Ask rows again without remembering the answers (rows that fail are NaN): does the box repeat itself?
@@ -123,6 +176,8 @@ class Queries:
         """Ask, try again what failed, split what keeps failing."""
         word = _NOT_FINITE
         for attempt in range(retries + 1):
+            if self.run.over and self._n:
+                return
             self._wait(attempt, len(X))
             self.retried += attempt > 0
             try:
@@ -135,11 +190,11 @@ class Queries:
             good = np.isfinite(y).all(axis=1)
             if good.any():
                 self._misses = 0
-                self.parts.append((X[good], y[good]))
+                self._remember(X[good], y[good])
             X = X[~good]
             if not len(X):
                 return
-        if not self.n and len(X) > 1:
+        if not self._n and len(X) > 1:
             self._give_up(word)
         if len(X) > 1:
             for half in (X[: len(X) // 2], X[len(X) // 2 :]):
@@ -153,17 +208,18 @@ class Queries:
     def _values(self, X: Array) -> Array:
         """One call: an (n, q) array, NaN included; anything else is an error."""
         self.calls += 1
-        answer = np.asarray(self.box.ask(X.copy()))
+        answer = np.asarray(call(self.box, X.copy(), min(self.timeout, self.run.left)))
         if np.iscomplexobj(answer):
             raise InvalidInput(f"the black box {self.box.name} answers complex numbers; wrap it to answer real ones")
         y = answer.astype(np.float64)
         if y.shape[:1] != (len(X),) or y.ndim > 2 or (y.ndim == 2 and not y.shape[1]):
             raise ValueError(f"{len(X)} rows were asked and an answer of shape {y.shape} came")
-        if self._q is None:
-            self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1 or y.shape[1] == 1
+        plain = y.ndim == 1 or y.shape[1] == 1
         y = y.reshape(len(X), -1)
-        if y.shape[1] != self._q:
+        if self._q is not None and y.shape[1] != self._q:
             raise ValueError(f"{self._q} outputs came before, and now {y.shape[1]}")
+        if self._q is None and np.isfinite(y).all(axis=1).any():  # only an answer that counts says how many there are
+            self._q, self._plain = y.shape[1], plain
         return y
 
     def _wait(self, attempt: int, rows: int) -> None:
@@ -177,7 +233,7 @@ class Queries:
 
     def _give_up(self, word: str) -> None:
         self.save()
-        kept = f"; the {self.n} answers so far are saved in {self.file}" if self.file and self.n else ""
+        kept = f"; the {self._n} answers so far are saved in {self.file}" if self.file and self._n else ""
         raise BlackBoxFailed(
             f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
             f"tries, {self.n} rows answered){kept}"
@@ -185,29 +241,51 @@ class Queries:
 
     # -- what is known -----------------------------------------------------------------------------------------
 
-    def data(self) -> tuple[Array, Array]:
-        """X (n, d) and y: (n,), or (n, q) for several outputs."""
+    def data(self, everything: bool = False) -> tuple[Array, Array]:
+        """X (n, d) and y: (n,), or (n, q) for several outputs; ``everything``: also what was set aside."""
+        if len(self.parts) == 1:
+            X, y = self.parts[0]
+            y = y[:, 0] if self._plain or self._q is None else y
+            return (X, y) if everything or not self._aside else (X[self._aside :], y[self._aside :])
         X = np.concatenate([X for X, _ in self.parts]) if self.parts else np.zeros((0, self.dim))
         y = np.concatenate([y for _, y in self.parts]) if self.parts else np.zeros((0, 1))
         self.parts = [(X, y)] if len(X) else []
-        return X, y[:, 0] if self._plain or self._q is None else y
+        y = y[:, 0] if self._plain or self._q is None else y
+        return (X, y) if everything or not self._aside else (X[self._aside :], y[self._aside :])
+
+    def set_aside(self) -> None:
+        """What was asked so far stays in the log, but :meth:`data` begins after it: rows on lines are no sample."""
+        self._aside = self._n
+
+    @property
+    def plain(self) -> bool:
+        """Whether the box answers one number a row."""
+        return self._plain or self._q is None
+
+    def some(self, most: int) -> tuple[Array, Array]:
+        """A few of the rows answered and their values (k, q), from all over the log."""
+        at = np.unique(np.linspace(0, self._n - 1, most).astype(int))
+        starts = np.cumsum([0, *(len(y) for _, y in self.parts)])
+        part = np.searchsorted(starts, at, side="right") - 1
+        rows = [self.parts[k][0][i - starts[k]] for k, i in zip(part, at)]
+        return np.array(rows), self._values_at(at)
 
     def save(self) -> None:
         """Write X and y, if a file was named."""
         self._saved = time.monotonic()
         if self.file is None or not self.parts:
             return
-        X, y = self.data()
+        X, y = self.data(everything=True)
         buffer = io.BytesIO()
-        np.savez(buffer, X=X, y=y)
+        np.savez(buffer, X=X, y=y, way=np.array([*self.way.encode()], dtype=np.float64), seed=_halves(self.seed))
         write_atomically(self.file, buffer.getvalue())
 
     def resume(self) -> None:
         """Read what an earlier run saved."""
         assert self.file is not None
-        found = arrays(self.file, ("X", "y"), most=_MOST_BYTES)
+        found = arrays(self.file, ("X", "y", "way", "seed"), most=_MOST_BYTES)
         X, y = found.get("X", np.zeros(0)), found.get("y", np.zeros(0))
-        if len(found) != 2 or X.ndim != 2 or y.ndim not in (1, 2) or len(X) != len(y) or 0 in y.shape[1:]:
+        if not {"X", "y"} <= set(found) or X.ndim != 2 or y.ndim not in (1, 2) or len(X) != len(y) or 0 in y.shape[1:]:
             held = ", ".join(f"{name} {array.shape}" for name, array in found.items()) or "nothing"
             raise InvalidInput(f"{self.file} does not hold saved queries, X (n, d) and y (n,) or (n, q): it has {held}")
         if X.shape[1] != self.dim:
@@ -217,4 +295,21 @@ class Queries:
         if np.iscomplexobj(X) or np.iscomplexobj(y) or not (np.isfinite(X).all() and np.isfinite(y).all()):
             raise InvalidInput(f"{self.file} holds NaN, infinite or complex values")
         self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1
-        self.parts = [(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64).reshape(len(X), -1))]
+        self._remember(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64).reshape(len(X), -1))
+        way, seed = (np.asarray(found.get(name, [])).ravel()[:16] for name in ("way", "seed"))
+        if (
+            len(seed) == 2
+            and (way >= 0.0).all()
+            and (way < 256.0).all()
+            and (seed >= 0.0).all()
+            and (seed < 2.0**32).all()
+        ):
+            self.way, self.seed = (
+                bytes(way.astype(np.uint8)).decode(errors="replace"),
+                int(seed[0]) << 32 | int(seed[1]),
+            )
+
+
+def _halves(seed: int) -> Array:
+    """Its upper and lower 32 bits: a double has 53."""
+    return np.array([seed >> 32, seed & 0xFFFFFFFF], dtype=np.float64)

@@ -28,11 +28,13 @@ from relumine.network import Network
 
 Array = NDArray[np.float64]
 
-__all__ = ["Precision", "units_of_line"]
+__all__ = ["Precision", "roomiest", "units_of_line"]
 
 _ROUNDS = 8  # of steps asked again; each leaves a few per cent of those before
 _SHORTER = 1.0 / 16.0  # never the other way: two steps across one kink from both of its sides would hide each other
 _TOUCH = 0.02  # a query whose |z| is below this share of the base's has crossed, or is too near to tell
+_BLIND = 0.1  # error of a gradient, over the jump it is to show, beyond which it is not worth measuring
+_NOISY = 0.3  # the same for a step made shorter
 _LEAP = 0.5  # share of the way to the nearest kink that a step takes where all kinks are known
 
 
@@ -44,7 +46,7 @@ class Precision:
     measurement. ``again``: share of the pieces that may be measured again.
     """
 
-    step: float = 0.02
+    step: float = 0.12
     target: float = 1e-12
     again: float = 0.12
 
@@ -53,7 +55,7 @@ class Precision:
         """Double precision: most pieces are good enough. Single: longer steps, and all pieces twice."""
         if relative < 1e-11:
             return cls()
-        return cls(step=min(max(0.02, relative**0.2), 0.1), target=0.0, again=1.0)
+        return cls(step=0.12, target=0.0, again=1.0)
 
 
 def units_of_line(
@@ -67,12 +69,19 @@ def units_of_line(
     return _Measurement(ask, found, precision, room, known).network()
 
 
+def roomiest(found: Crossings) -> float:
+    """A place t in the piece with the most room around it, for its distance from the centre."""
+    base, half = _bases(found)
+    return float(base[np.argmax(half / (found.line.scale + np.abs(base)))])
+
+
 class _Measurement:
     """Pieces r = 0 … k: bases, steps, gradients."""
 
     def __init__(
         self, ask: Ask, found: Crossings, precision: Precision, room: tuple[Array, Array] | None, known: bool
     ) -> None:
+        found = _usable(found, precision)
         self.ask, self.found, self.line, self.precision, self.room = ask, found, found.line, precision, room
         self.base, self.half = _bases(found)
         self.zero = int(np.searchsorted(found.t, 0.0)) if known else -1
@@ -83,8 +92,10 @@ class _Measurement:
         self.values = np.array([piece.value(t) for piece, t in zip(found.pieces, self.base)]).reshape(k + 1, self.q)
         self.slope = np.array([piece.slope for piece in found.pieces]).reshape(k + 1, self.q)
         self.across = np.zeros((k + 1, self.q, d - 1))
-        sigma = found.noise(self.base).reshape(k + 1, self.q)
-        self.error = np.sqrt(2.0) * np.linalg.norm(sigma, axis=1) / np.maximum(precision.step * self.half, 1e-300)
+        self.error = _errors(found, precision, self.base, self.half)
+        weak = _weaker(found)
+        # a shorter step than this shows noise, and what it seems to cross is noise as well
+        self.shortest = precision.step * self.half * self.error / np.maximum(_NOISY * weak, np.finfo(float).tiny)
         self.better: dict[int, Array] = {}
         self.along, self.tilts = np.zeros(k), np.zeros((k, d - 1))
 
@@ -179,7 +190,8 @@ class _Measurement:
         start, change = self._sides(r, np.arange(self.basis.shape[1]))
         size = np.abs(start)
         inside = np.sign(start) * (start + change)
-        return np.flatnonzero((inside < _TOUCH * size).any(axis=0))
+        worth = np.abs(self.steps[r]) * _SHORTER > self.shortest[r]
+        return np.flatnonzero((inside < _TOUCH * size).any(axis=0) & worth)
 
     def _lengthened(self, r: int) -> NDArray[np.intp]:
         """Directions whose steps were made shorter, now that the kinks are known: either way, as long as is safe."""
@@ -247,8 +259,8 @@ class _Measurement:
 def _bases(found: Crossings) -> tuple[Array, Array]:
     """The middle of every piece, (k+1,), and how far one may go from there in other directions.
 
-    Outer pieces count as long as τ + |t|. A kink at |t| far beyond the median τ of all is that of a unit nearly parallel
-    to the line, w·u ≈ τ/(|t|√d): in other directions it is nearer, by that factor, than along the line.
+    Outer pieces count as long as τ + |t|. A kink at |t| far beyond the median τ of all is that of a unit nearly
+    parallel to the line, w·u ≈ τ/(|t|√d): in other directions it is nearer, by that factor, than along the line.
     """
     line, t = found.line, found.t
     if not len(t):
@@ -260,6 +272,36 @@ def _bases(found: Crossings) -> tuple[Array, Array]:
     base = 0.5 * (ends[1:] + ends[:-1])
     tilt = np.minimum(1.0, np.median(np.abs(t)) / np.maximum(np.abs(t), np.finfo(float).tiny))
     return base, np.asarray((np.abs(base[:, None] - t) * tilt).min(axis=1))
+
+
+def _errors(found: Crossings, precision: Precision, base: Array, half: Array) -> Array:
+    """Standard deviation of a difference over a step from each piece, (k+1,)."""
+    sigma = np.linalg.norm(found.noise(base).reshape(len(base), -1), axis=1)
+    return np.asarray(np.sqrt(2.0) * sigma / np.maximum(precision.step * half, np.finfo(float).tiny))
+
+
+def _weaker(found: Crossings) -> Array:
+    """The smaller jump of the two kinks of each piece, (k+1,), as an entry of a_i w_i in other directions than u."""
+    if not len(found.t):
+        return np.full(1, np.inf)
+    tilt = np.minimum(1.0, np.median(np.abs(found.t)) / np.maximum(np.abs(found.t), np.finfo(float).tiny))
+    jump = np.linalg.norm(found.jump, axis=1) / np.maximum(tilt, np.finfo(float).tiny)
+    return np.asarray(np.minimum(np.append(jump, np.inf), np.insert(jump, 0, np.inf)))
+
+
+def _usable(found: Crossings, precision: Precision) -> Crossings:
+    """Without pieces so short that their gradient would be noise: their two kinks count as one.
+
+    If they are two, what is left shows it: other lines meet them further apart.
+    """
+    while len(found.t) > 1:
+        base, half = _bases(found)
+        ratio = (_errors(found, precision, base, half) / np.maximum(_weaker(found), np.finfo(float).tiny))[1:-1]
+        worst = int(np.argmax(ratio))
+        if ratio[worst] <= _BLIND:
+            break
+        found = found.without(worst + 1)
+    return found
 
 
 def _complement(u: Array) -> Array:

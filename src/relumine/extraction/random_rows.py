@@ -1,8 +1,10 @@
-"""One extraction: how much is asked, what is taken for certain, and when to stop."""
+"""Random rows: for boxes that can only be sampled, and for answers too rough for lines.
+
+Rows are asked in growing batches, and after each the network is recovered from all of them, until it is certain.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -13,11 +15,12 @@ from numpy.typing import NDArray
 
 from relumine.extraction.queries import BlackBoxFailed, Queries
 from relumine.recovery.door import recover
-from relumine.results import InvalidInput, Progress, ProgressCallback, Recovery, Status
+from relumine.results import InvalidInput, Recovery, Status
+from relumine.run import Run
 
 Array = NDArray[np.float64]
 
-__all__ = ["PROBE", "WIDER", "Run"]
+__all__ = ["PROBE", "WIDER", "RandomRows"]
 
 _PER_PARAMETER = 5  # queries for each of the width·(d+1) parameters, at first
 _PER_GUESS = 4  # the same while the width is a guess: one that is twice too large then takes 8 per true parameter
@@ -33,7 +36,7 @@ _QUICK = 2  # starts while more queries can still be had
 
 
 @dataclass
-class Run:
+class RandomRows:
     """One extraction: what it asks, and what it takes for certain."""
 
     queries: Queries
@@ -41,8 +44,7 @@ class Run:
     wide: Callable[[np.random.Generator, int], Array] | None
     seed: int
     budget: int
-    deadline: float
-    progress: ProgressCallback | None
+    run: Run
     options: dict[str, Any]
     noise: Array = field(default_factory=lambda: np.zeros(1))
     confirmed: bool = False
@@ -167,15 +169,14 @@ class Run:
 
     def _recover(self, width: int | None, **more: Any) -> Recovery:
         X, y = self.queries.data()
-        left = self.deadline - time.monotonic()
-        limit = None if np.isinf(left) else max(left, 0.1)
+        limit = None if np.isinf(self.run.left) else max(self.run.left, 0.1)
         return recover(
             X,
             y,
             width,
             rng=self.seed,
             seconds=limit,
-            progress=self.progress,
+            progress=self.run.progress,
             on_failure="return",
             **{**self.options, **more},
         )
@@ -240,11 +241,10 @@ class Run:
         return self.budget - self.queries.count
 
     def _out_of_time(self) -> bool:
-        return time.monotonic() > self.deadline
+        return self.run.over
 
     def _report(self, rows: int) -> None:
-        if self.progress is not None:
-            self.progress(Progress(f"queries to {min(rows, self.budget)}", self.queries.n, 1.0))
+        self.run.report(f"queries to {min(rows, self.budget)}", self.queries.n, 1.0)
 
 
 def _single(y: Array) -> bool:

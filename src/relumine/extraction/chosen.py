@@ -1,0 +1,203 @@
+"""Chosen queries: the units of one line, then of what is left, until nothing is left.
+
+The residual f − f̂ of a network is a network: it has a kink wherever a unit is missing or wrong. So the same two steps,
+lines → units, are repeated on it along new lines. A line through a point where f̂ was measured needs one gradient less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.extraction.lines import Ask, Crossings, Line, Noise, kinks
+from relumine.extraction.queries import Ended
+from relumine.extraction.sampling import Domain
+from relumine.extraction.units import Precision, roomiest, units_of_line
+from relumine.network import Network
+from relumine.run import Run
+
+Array = NDArray[np.float64]
+
+__all__ = ["ROUGH", "Chosen", "chosen_queries", "estimate"]
+
+ROUGH = 3e-6  # relative noise beyond which lines cannot tell kinks from noise: random rows and statistics do better
+_LINES = 12  # lines searched at most; one finds all units but those parallel to it or hidden by another
+_EXACT = 1e-9  # relative residual that is rounding, as in the fit
+_FLOOR = 1e-10  # relative error taken for granted in f̂: smaller kinks of the residual are its own
+_RANDOM = 24  # random rows that look for what the line misses, per line
+_TIMES = 100.0  # the noise of one answer in f̂ at other places: the errors of all units, each some times the noise
+_STUCK = 3  # lines in a row that did not bring the residual down: it is not a network of one hidden layer
+_SAME = 1e-7  # units of the same kink
+
+
+@dataclass
+class Chosen:
+    """What lines showed, in standard coordinates: ``network`` with (q, m) output weights and an affine part.
+
+    ``reason``: why nothing (or not all) was found, in words; "" if the residual vanished. ``noise``: of the answers.
+    ``lines``: those searched; ``left``: the largest residual of the last look, over what is tolerated; ``spread`` (q,):
+    standard deviation of the answers at random rows; ``seen``: rows looked at beside the search. ``refused``: this is
+    no function for lines; ``ended``: time or budget ended the search.
+    """
+
+    network: Network
+    noise: Noise
+    lines: list[Line] = field(default_factory=list)
+    reason: str = ""
+    left: float = np.inf
+    spread: Array = field(default_factory=lambda: np.ones(1))
+    seen: int = 0
+    refused: bool = False
+    ended: bool = False
+
+    def tolerance(self, t: float | Array) -> Array:
+        """How far f̂ may be off at a distance t and be right, (n, q): its digits, and what rounding of f makes of it."""
+        least = _EXACT * np.maximum(self.spread, np.finfo(float).tiny)
+        return np.asarray(np.multiply.outer(1.0 + np.abs(t) / self.lines[0].scale, least) + _TIMES * self.noise(t))
+
+    @property
+    def rough(self) -> bool:
+        """Whether the answers have fewer digits than double precision."""
+        return self.noise.relative > 1e-11
+
+
+def estimate(dim: int, width: int, lines: int = 2) -> int:
+    """About how many rows chosen queries take: a gradient for every piece, 1.12 times, and 13 rows a kink.
+
+    Examples
+    --------
+    >>> estimate(784, 128)
+    115540
+    """
+    return round(1.12 * (width + 1) * dim + 13 * width + lines * (width + _RANDOM) + 300)
+
+
+def chosen_queries(
+    ask: Ask, domain: Domain, run: Run, width: int | None = None, improve: Callable[[Chosen], None] = lambda _: None
+) -> Chosen:
+    """Lines and units until the residual has no kink and no value beyond rounding.
+
+    ``ask`` answers in standard coordinates, (n, d) → (n, q). ``improve``: gives the network so far more digits, from
+    rows that were asked already.
+    """
+    nothing = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((1, 0)))
+    state = Chosen(nothing, Noise(np.zeros(1), np.zeros(1)))
+    try:
+        _search(ask, state, domain, run, width, improve)
+    except Ended as end:
+        state.reason, state.ended = str(end), True
+    return state
+
+
+def _search(
+    ask: Ask, state: Chosen, domain: Domain, run: Run, width: int | None, improve: Callable[[Chosen], None]
+) -> None:
+    """The same, noting what is found as it is found."""
+    line = domain.line(run.rng)
+    run.report("first line", 0, 1.0, 0)
+    (found,) = kinks(ask, [line], most=_most(width), rough=ROUGH, over=lambda: run.over)
+    state.network = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((len(found.noise.level), 0)))
+    state.noise, state.lines, state.reason, state.refused = found.noise, [line], _refusal(found), True
+    if state.reason or run.over:
+        return
+    state.refused = False
+    precision = Precision.for_noise(found.noise.relative)
+    run.report(f"gradients of {len(found.t) + 1} pieces", 1, 1.0, len(found.t))
+    state.network = units_of_line(ask, found, precision, domain.room)
+    if state.rough:
+        improve(state)
+    anchor, stuck, gained = line.at(np.array(roomiest(found))), 0, 1
+    for number in range(2, (4 if domain.limited else 1) * _LINES + 1):
+        line, before = domain.line(run.rng, anchor), state.left
+        state.left = _look(ask, state, domain, line, run)
+        run.report("looking for more", number, state.left, state.network.m)
+        if state.left <= 1.0:
+            state.reason = ""
+            break
+        state.reason = "what the units found leave of the answers does not vanish"
+        # in a range every line meets other units, and one that meets none says little
+        stuck = stuck + 1 if state.left > 0.1 * before and not (domain.limited and gained) else 0
+        if run.over or stuck >= _STUCK:
+            break
+        gained = state.network.m
+        _add_units(ask, state, domain, line, precision, run, width)
+        gained = state.network.m - gained
+        improve(state)
+
+
+def _add_units(
+    ask: Ask, state: Chosen, domain: Domain, line: Line, precision: Precision, run: Run, width: int | None
+) -> None:
+    """The units of the residual along a line, added to the network."""
+    net = state.network
+
+    def residual(Z: Array) -> Array:
+        return np.asarray(ask(Z) - net(Z))
+
+    (more,) = kinks(residual, [line], floor=_floor(state, domain), most=_most(width), over=lambda: run.over)
+    state.lines.append(line)
+    if not len(more.t) or len(more.doubts) > 4 + len(more.t) // 4 or run.over:
+        return
+    middle = more.pieces[int(np.searchsorted(more.t, 0.0))]
+    known = bool((np.abs(middle.value(0.0)) + np.abs(middle.slope) <= state.tolerance(0.0)).all())
+    run.report(f"gradients of {len(more.t)} pieces", len(state.lines), state.left, net.m + len(more.t))
+    extra = units_of_line(residual, more, precision, domain.room, known)
+    state.network = _sum(net, extra, max(_SAME, min(1e4 * state.noise.relative, 1e-2)))
+
+
+def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> float:
+    """The largest residual over what is tolerated: on a line, once between any two kinks of the network, and at random.
+
+    Above 1 something is missing.
+    """
+    net = state.network
+    along = net.W @ line.direction
+    t = -(net.W @ line.origin + net.b) / np.where(along == 0.0, 1e-300, along)
+    t = np.sort(t[(t > line.reach[0]) & (t < line.reach[1])])
+    angles = np.arctan(np.concatenate([[line.reach[0]], t, [line.reach[1]]]) / line.scale)
+    share = run.rng.uniform(0.2, 0.8, len(angles) - 1)
+    t = line.scale * np.tan(share * angles[1:] + (1.0 - share) * angles[:-1])
+    Z = np.vstack([line.at(t), domain.draw(run.rng, _RANDOM)])
+    y = ask(Z)
+    values = y[len(t) :]
+    state.spread = np.maximum(state.spread, values.std(axis=0)) if state.seen else values.std(axis=0)
+    state.seen += len(Z)
+    distance = np.concatenate([np.abs(t), np.full(_RANDOM, line.scale)])
+    return float((np.abs(y - net(Z)) / state.tolerance(distance)).max())
+
+
+def _floor(state: Chosen, domain: Domain) -> Noise:
+    """What is taken for noise in the residual: f̂ is known to some ten digits, or to what rough answers allow."""
+    tau = state.lines[0].scale
+    level = np.maximum(_FLOOR * state.spread, 0.1 * _TIMES * state.noise.level)
+    return Noise(level, np.maximum(_FLOOR * state.spread / tau, 0.1 * _TIMES * state.noise.growth))
+
+
+def _most(width: int | None) -> int:
+    return 40_000 if width is None else 2_000 + 40 * width
+
+
+def _refusal(found: Crossings) -> str:
+    """Why this is not a function whose kinks lines can find, or "" if it is."""
+    if found.noise.curved:
+        return "the answers bend everywhere along a line: not a piecewise linear function"
+    if found.noise.relative > ROUGH:
+        return f"the answers are rough (relative noise {found.noise.relative:.1e}), too rough for lines"
+    if len(found.doubts) > 2 + len(found.t) // 4:
+        return f"{len(found.doubts)} stretches of a line could not be resolved: not piecewise linear, or it jumps"
+    return ""
+
+
+def _sum(one: Network, two: Network, same: float) -> Network:
+    """One network for the sum; units of the same kink become one, and those that cancel disappear."""
+    both = Network(
+        np.vstack([one.W, two.W]),
+        np.concatenate([one.b, two.b]),
+        np.concatenate([one.a, two.a], axis=1),
+        v=one.v + two.v,
+        c=one.c + two.c,
+    )
+    return both.merge(same)
