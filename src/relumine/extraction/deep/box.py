@@ -25,13 +25,18 @@ class Asked:
     """
 
     def __init__(
-        self, ask: Callable[[Array], Array], rng: np.random.Generator, budget: float, over: Callable[[], bool]
+        self,
+        ask: Callable[[Array], Array],
+        rng: np.random.Generator,
+        budget: float,
+        over: Callable[[], bool],
+        plain: bool | None = None,
     ) -> None:
         self._ask, self._rng, self.budget, self._over = ask, rng, budget, over
         self._mix: Array | None = None
         self.parts: list[tuple[Array, Array]] = []
         self.count = 0
-        self.plain = True
+        self._asked_for, self.plain = plain, True
 
     def values(self, X: Array) -> Array:
         """All outputs, (n, q)."""
@@ -40,7 +45,7 @@ class Asked:
         if self._over():
             raise OutOfBudget("the time is up")
         answer = np.asarray(self._ask(X), dtype=np.float64)
-        self.plain = answer.ndim == 1
+        self.plain = answer.ndim == 1 if self._asked_for is None else self._asked_for
         Y = answer.reshape(len(X), -1)
         self.count += len(X)
         self.parts.append((X, Y))

@@ -18,6 +18,7 @@ from relumine.extraction.deep.kind import kind
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.signs import signs
 from relumine.extraction.deep.units import Layer, Unit
+from relumine.extraction.queries import Ended, Unanswered
 from relumine.fit.layers import minimise
 from relumine.network import Network
 from relumine.recovery.orient import orient
@@ -60,6 +61,7 @@ class Found:
     residual: float = np.inf
     confirmed: int = 0
     notes: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
@@ -73,16 +75,45 @@ class _Stop(Exception):
 
 
 def extract_deep(
-    ask: Callable[[Array], Array], dim: int, run: Run, *, budget: float = np.inf, verbose: bool = False
+    ask: Callable[[Array], Array],
+    dim: int,
+    run: Run,
+    *,
+    budget: float = np.inf,
+    plain: bool | None = None,
+    verbose: bool = False,
 ) -> Found:
-    """Every layer of a ReLU network behind ``ask``, (n, d) to (n,) or (n, q)."""
+    """Every layer of a ReLU network behind ``ask``, (n, d) to (n,) or (n, q).
+
+    Parameters
+    ----------
+    ask : callable
+        The box, in coordinates in which inputs are of order one.
+    dim : int
+        Number of inputs.
+    run : Run
+    budget : float
+        Most rows to ask.
+    plain : bool, optional
+        Whether the network's output is to be a plain number; found from the shape of the answers by default.
+    verbose : bool
+        Print what is found.
+
+    Examples
+    --------
+    >>> import relumine as rl
+    >>> secret = rl.planted.deep((8, 6, 5, 1), rng=0)
+    >>> found = extract_deep(secret, 8, Run.of(rng=0))
+    >>> found.exact, found.network, rl.metrics.parameter_error(secret, found.network) < 1e-6
+    (True, DeepNetwork(8-6-5-1, relu), True)
+    """
     began = time.perf_counter()
-    asked = Asked(ask, run.rng, budget, lambda: run.over)
+    asked = Asked(ask, run.rng, budget, lambda: run.over, plain)
     search = _Search(asked, dim, run, verbose)
     try:
         search.first()
         result = search.layers()
-    except (_Stop, OutOfBudget) as reason:
+    except (_Stop, OutOfBudget, Ended, Unanswered) as reason:
         result = Found(None, search.known.layers, str(reason), 0, notes=search.notes)
     result.queries, result.seconds = asked.count, time.perf_counter() - began
     return result
@@ -288,8 +319,20 @@ class _Search:
             net = self.polished(net, *self.rows(int(1.15 * net.parameters) + 100))
             left, pairs = self.fresh(net)
         if left < _EXACT:
-            return Found(net, net.hidden, "all layers", 0, left, _CONFIRM, self.notes), None
+            return Found(net, net.hidden, "all layers", 0, left, _CONFIRM, self.notes, self.doubts(net)), None
         return None, pairs
+
+    def doubts(self, net: DeepNetwork) -> list[str]:
+        """Weights that no row asked brings into play: their two units were never on together."""
+        H, words = self.ask.data()[0], []
+        for k, (W, b) in enumerate(net.hidden):
+            on = H @ W.T + b > 0.0
+            together = on.T.astype(np.float64) @ (np.abs(H) > 0.0).astype(np.float64)
+            idle = int(((together == 0.0)).sum())
+            if k and idle:
+                words.append(f"layer {k + 1}: {idle} of {W.size} weights join units that were never on together")
+            H = np.where(on, H @ W.T + b, 0.0)
+        return words
 
     def polished(self, net: DeepNetwork, X: Array, Y: Array) -> DeepNetwork:
         """Gauss–Newton in all layers."""
