@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -122,7 +123,7 @@ def deep(
         )
     rng = np.random.default_rng(rng)
     layers = []
-    for d, m in zip(sizes[:-2], sizes[1:-1]):
+    for d, m in pairwise(sizes[:-1]):
         layers.append((np.sqrt(2.0) * _unit_rows(rng.normal(size=(m, d))), rng.uniform(-bias, bias, size=m)))
     shape = (sizes[-2],) if sizes[-1] == 1 else (sizes[-1], sizes[-2])
     a = rng.uniform(0.5, 2.0, size=shape) * rng.choice([-1.0, 1.0], size=shape)

@@ -44,7 +44,9 @@ def _before(net, X):
 
 def moved(net, by, seed=2):
     rng = np.random.default_rng(seed)
-    return rl.DeepNetwork.of([(W + by * rng.normal(size=W.shape), b + by * rng.normal(size=b.shape)) for W, b in net.maps])
+    return rl.DeepNetwork.of(
+        [(W + by * rng.normal(size=W.shape), b + by * rng.normal(size=b.shape)) for W, b in net.maps]
+    )
 
 
 @pytest.mark.parametrize(("sizes", "dense"), [((8, 6, 5, 1), True), ((8, 6, 5, 1), False), ((8, 6, 5, 4, 2), True)])

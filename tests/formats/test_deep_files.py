@@ -53,7 +53,9 @@ def test_a_shallow_file_stays_shallow(tmp_path):
 
 def test_plain_arrays_are_enough(tmp_path):
     net = rl.planted.deep((5, 4, 3, 1), rng=0)
-    arrays = {f"{letter}{k}": part for k, pair in enumerate(net.maps) for letter, part in zip("Wb", map(np.atleast_1d, pair))}
+    arrays = {
+        f"{letter}{k}": part for k, pair in enumerate(net.maps) for letter, part in zip("Wb", map(np.atleast_1d, pair))
+    }
     arrays["W2"] = np.atleast_2d(arrays["W2"])
     np.savez(tmp_path / "net.npz", **arrays)
     assert rl.metrics.parameter_error(rl.Network.load(tmp_path / "net.npz"), net) == 0.0

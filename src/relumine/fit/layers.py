@@ -5,8 +5,8 @@ With h_l = σ(z_l), z_l = W_l h_{l−1} + b_l and residuals r = f(X) − y, a ch
     δz_l = δW_l h_{l−1} + δb_l + W_l δh_{l−1},   δh_l = σ'(z_l) δz_l           (forward sweep: Jδ)
     g_l = σ'(z_l) W_{l+1}ᵀ g_{l+1},   (Jᵀg)_{W_l} = Σ_n g_l h_{l−1}ᵀ            (backward sweep: Jᵀg)
 
-Steps solve (JᵀJ + λD) δ = −Jᵀr with D = diag(JᵀJ): densely while that is cheap, by LSMR on the two sweeps beyond. Positive
-scales between layers are directions in which nothing changes; the damping holds them where they are.
+Steps solve (JᵀJ + λD) δ = −Jᵀr with D = diag(JᵀJ): densely while that is cheap, by LSMR on the two sweeps beyond.
+Positive scales between layers are directions in which nothing changes; the damping holds them where they are.
 """
 
 from __future__ import annotations

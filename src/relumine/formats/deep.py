@@ -56,7 +56,7 @@ class DeepParameters(NamedTuple):
 
     def arrays(self) -> dict[str, Array]:
         """The arrays by name as they go to a file: matrices and vectors."""
-        content = {}
+        content: dict[str, Array] = {}
         for k, (W, b) in enumerate(zip(self.weights, self.biases)):
             content |= {f"W{k}": np.atleast_2d(W), f"b{k}": np.atleast_1d(b)}
         if self.v is not None:

@@ -121,7 +121,9 @@ def _chain(path: Path, graph: Any, known: dict[str, NDArray[Any]]) -> tuple[dict
     inputs = [entry.name for entry in graph.input if entry.name not in known]
     if len(inputs) != 1 or len(graph.output) != 1 or len(graph.node) > _MOST_NODES:
         raise refuse(f"{len(inputs)} inputs, {len(graph.output)} outputs, {len(graph.node)} nodes")
-    at, maps, sigmas = inputs[0], [], []
+    maps: list[list[Array]] = []
+    sigmas: list[str] = []
+    at = inputs[0]
     for node in graph.node:
         options, operands = _attributes(node), [name for name in node.input if name]
         if node.op_type == "Constant":

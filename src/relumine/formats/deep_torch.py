@@ -30,7 +30,9 @@ def to_module(p: DeepParameters) -> Any:
 def from_module(module: Any) -> DeepParameters:
     """The maps of an ``nn.Sequential`` (Dropout and Flatten are left out)."""
     if not isinstance(module, nn.Sequential):
-        raise InvalidInput(f"from_torch reads nn.Sequential(Linear, activation, …, Linear), got {type(module).__name__}")
+        raise InvalidInput(
+            f"from_torch reads nn.Sequential(Linear, activation, …, Linear), got {type(module).__name__}"
+        )
     layers = [layer for layer in module if not isinstance(layer, nn.Dropout | nn.Flatten)]
     linear_ones = [isinstance(layer, nn.Linear) for layer in layers]
     if len(layers) < 3 or linear_ones != [k % 2 == 0 for k in range(len(layers))] or not linear_ones[-1]:

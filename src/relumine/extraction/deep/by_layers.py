@@ -46,7 +46,7 @@ class Rest:
         wanted = np.asarray(H, dtype=np.float64)
         X = wanted
         for W, b in self.layers[::-1]:
-            X = np.linalg.lstsq(W, (X - b).T, rcond=None)[0].T
+            X = np.asarray(np.linalg.lstsq(W, (X - b).T, rcond=None)[0].T, dtype=np.float64)
         if np.abs(self.activations(X) - wanted).max(initial=0.0) > 1e-8 * (1.0 + np.abs(wanted).max(initial=0.0)):
             raise InvalidInput("some of these activations are those of no input that could be found", argument="H")
         return self.ask(X)
@@ -68,7 +68,9 @@ def by_layers(
     else:
         network = _affine(log, layers, domain.d)
         status = Status.INTERRUPTED if run.over or "budget" in found.reason else Status.NOT_RECOVERED
-        sure = f"{len(layers)} layers are certain ({', '.join(str(len(b)) for _, b in layers)} units). " if layers else ""
+        sure = (
+            f"{len(layers)} layers are certain ({', '.join(str(len(b)) for _, b in layers)} units). " if layers else ""
+        )
         word = f"{sure}Then it ended: {found.reason}."
         if layers:
             rest = Rest(layers, found.reason, log.answers)
@@ -84,17 +86,18 @@ def by_layers(
     return recovery, rest
 
 
-def _verdict(
-    network: Network, found: Found, depth: int | None, widths: tuple[int, ...] | None
-) -> tuple[Status, str]:
+def _verdict(network: Network, found: Found, depth: int | None, widths: tuple[int, ...] | None) -> tuple[Status, str]:
     """Exact, unless what was asked for is something else."""
-    has = network.widths if isinstance(network, DeepNetwork) else (network.m,)
+    has: tuple[int, ...] = getattr(network, "widths", (network.m,))
     word = f"{len(has)} hidden layers of {', '.join(map(str, has))} units; relative error {found.residual:.1e} on "
     word += f"{found.confirmed} fresh random rows."
     if depth is not None and depth != len(has):
         return Status.NOT_RECOVERED, f"{word} depth={depth} was asked for."
     if widths is not None and tuple(widths) != tuple(has):
-        return Status.NOT_RECOVERED, f"{word} widths={tuple(widths)} were asked for: units that never change sides do not show."
+        return (
+            Status.NOT_RECOVERED,
+            f"{word} widths={tuple(widths)} were asked for: units that never change sides do not show.",
+        )
     return Status.EXACT, word
 
 

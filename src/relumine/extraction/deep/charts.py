@@ -37,12 +37,10 @@ class Known:
             X = np.maximum(found[-1], 0.0)
         return found
 
-    def chart(self, x: Array) -> Chart | None:
-        """The chart around x, or None where too few inputs move the active units of the last layer."""
-        if not self.layers:
-            eye = np.eye(self.d)
-            return Chart(x, np.arange(self.d), eye, np.zeros(self.d), eye, eye[:0], np.zeros(0))
+    def region(self, x: Array) -> tuple[NDArray[np.intp], Array, Array, Array, Array]:
+        """Around x: the active units A of the last layer, h_A = Jx + shift, valid on {rows·x + offsets ≥ 0}."""
         M, shift, rows, offsets = np.eye(self.d), np.zeros(self.d), [], []
+        on = np.ones(self.d, dtype=bool)
         for W, b in self.layers:
             M, shift = W @ M, W @ shift + b
             on = M @ x + shift > 0.0
@@ -51,14 +49,34 @@ class Known:
             offsets.append(sign * shift)
             M, shift = np.where(on[:, None], M, 0.0), np.where(on, shift, 0.0)
         active = np.flatnonzero(on)
+        return active, M[active], shift[active], np.concatenate(rows), np.concatenate(offsets)
+
+    def chart(self, x: Array) -> Chart | None:
+        """The chart around x, or None where too few inputs move the active units of the last layer."""
+        if not self.layers:
+            eye = np.eye(self.d)
+            return Chart(x, np.arange(self.d), eye, np.zeros(self.d), eye, eye[:0], np.zeros(0))
+        active, J, shift, rows, offsets = self.region(x)
         if not len(active):
             return None
-        J = M[active]
         s = np.linalg.svd(J, compute_uv=False)
         if len(s) < len(active) or s[-1] < 1e-6 * s[0]:
             return None
-        E = np.linalg.pinv(J)
-        return Chart(x, active, J, shift[active], E, np.concatenate(rows), np.concatenate(offsets))
+        return Chart(x, active, J, shift, np.asarray(np.linalg.pinv(J), dtype=np.float64), rows, offsets)
+
+    def unseen_move(self, x: Array, rng: np.random.Generator) -> Array | None:
+        """Another input with the same activations h_k, in the same chart; None where there is none.
+
+        If the layers are complete and their signs right, the box cannot tell the two apart.
+        """
+        active, J, shift, rows, offsets = self.region(x)
+        way = rng.normal(size=self.d)
+        if len(active):
+            way -= np.linalg.lstsq(J, J @ way, rcond=None)[0]
+        if np.linalg.norm(way) < 1e-6 * np.sqrt(self.d):
+            return None
+        chart = Chart(x, active, J, shift, J.T, rows, offsets)
+        return np.asarray(x + 0.9 * chart.reach(way, 1.0)[1] * way)
 
 
 @dataclass
@@ -69,7 +87,7 @@ class Chart:
     """
 
     centre: Array
-    active: Array
+    active: NDArray[np.intp]
     J: Array
     shift: Array
     E: Array

@@ -16,7 +16,7 @@ _BENT = 1e-11  # second difference over the size of the answers: rounding leaves
 
 
 def kind(ask: Asked, dim: int, rng: np.random.Generator) -> str:
-    """"piecewise linear", "constant", "noisy", "steps" or "smooth".
+    """Which of "piecewise linear", "constant", "noisy", "steps" and "smooth" the box is.
 
     At random places f is asked at x − εu, x, x + εu. A piecewise linear function is straight at nearly all of them, a
     smooth one bends at nearly all, one made of steps does not move at all; a noisy one gives another answer the second
@@ -31,8 +31,9 @@ def kind(ask: Asked, dim: int, rng: np.random.Generator) -> str:
         return "constant"
     if np.abs(ask.values(x) - here).max() > 1e-14 * size:
         return "noisy"
-    still = (np.abs(after - before).max(axis=1) <= 1e-14 * size).mean()
-    bent = (np.abs(after + before - 2.0 * here).max(axis=1) > _BENT * size).mean()
-    if still > 0.5 and np.ptp(here, axis=0).max() > 1e-9 * size:
+    still = np.abs(after - before).max(axis=1) <= 1e-14 * size
+    bent = np.abs(after + before - 2.0 * here).max(axis=1) > _BENT * size
+    # where a step is crossed the second difference is the whole step; a network that is mostly off slopes elsewhere
+    if (still | bent).all() and still.mean() > 0.5:
         return "steps"
-    return "smooth" if bent > 0.5 else "piecewise linear"
+    return "smooth" if bent.mean() > 0.5 else "piecewise linear"

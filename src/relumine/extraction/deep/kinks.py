@@ -38,7 +38,7 @@ class Segment:
 
 
 def segments(ask: Callable[[Array], Array], starts: Array, ends: Array, scale: float, most: int) -> list[Segment]:
-    """All kinks between ``starts`` and ``ends`` (n, d); ``scale``: of the distances from the middle where most kinks are."""
+    """All kinks between ``starts`` and ``ends`` (n, d); ``scale``: distance from the middle within which most are."""
     lines, half = [], 0.5 * np.linalg.norm(ends - starts, axis=1)
     for a, b, r in zip(starts, ends, half):
         lines.append(Line(0.5 * (a + b), (b - a) / (2.0 * r), (-r, r), min(scale, r)))

@@ -18,7 +18,7 @@ _POINTS = 64  # random lines whose pieces are compared
 
 
 def chords(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None = None) -> Chords:
-    """``count`` straight pieces, each inside one chart; ``pairs``: inputs between whose activations to look, if it can be."""
+    """``count`` straight pieces, each inside one chart; ``pairs``: inputs between whose activations to look."""
     if not known.layers:
         return _lines(known, count, rng)
     if len(known.layers) == 1:
@@ -42,7 +42,7 @@ def _orthant(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | No
     """
     W, b = known.layers[0]
     m = len(b)
-    chart = known.chart(np.linalg.lstsq(W, np.ones(m) - b, rcond=None)[0])
+    chart = known.chart(np.asarray(np.linalg.lstsq(W, np.ones(m) - b, rcond=None)[0], dtype=np.float64))
     if chart is None or chart.dim < m:
         return None
     if pairs is None:
@@ -82,7 +82,8 @@ def _pieces(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | Non
         merit = change * on.mean(axis=1)
         found += [(-merit[i], a, b, t[i], t[i + 1], on[i].tobytes()) for i in np.flatnonzero(np.diff(t) > 1e-6)]
     found.sort(key=lambda piece: piece[0])
-    charts, starts, ends, patterns = [], [], [], set()
+    charts: list[Chart] = []
+    starts, ends, patterns = [], [], set()
     for merit, a, b, lo, hi, pattern in found:
         if len(charts) >= most or -merit < 1e-6:
             break

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.deep.box import ROUNDING, Asked
+from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.witnesses import Chord, Witness, jumps, measure, witnesses_of
@@ -268,7 +268,7 @@ def _mask(w: Witness, width: int) -> NDArray[np.bool_]:
 def _agree(
     one: Array, known: NDArray[np.bool_], error: float, two: Array, on: NDArray[np.bool_], noise: float
 ) -> float | None:
-    """The scale s with one ≈ s·two on the weights that both know and on c; None if there is none, or too few to tell."""
+    """The scale s with one ≈ s·two on the weights that both know and on c; None: there is none, or too few to tell."""
     common = np.append(known & on, True)
     if common.sum() < 3:
         return None

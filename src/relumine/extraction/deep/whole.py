@@ -31,7 +31,9 @@ __all__ = ["Found", "extract_deep"]
 _ROUNDS, _BRIEF = 24, 8  # looks at a layer; where the one before it may be another
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
 _ROBUST = 200_000  # entries of the matrix up to which a linear programme is worth its time
-_CONFIRM = 300
+_CONFIRM = 300  # fresh rows where inputs usually are: at most 1 % of them may differ, with 95 % confidence
+_WIDE, _CAREFUL = 3.0, 2000
+_MOVES = 25  # pairs of inputs that the known layers cannot tell apart
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
 _FINE = 3e-10  # and that which is not polished again
@@ -42,7 +44,7 @@ _KINDS = {
     "constant": "the box gives the same answer everywhere it was asked: no unit shows",
     "noisy": "the box gives different answers to the same question: kinks cannot be told from noise",
     "steps": "the box is made of steps (a tree, a rounded answer, labels): a ReLU network is continuous and slopes",
-    "smooth": "the box bends everywhere (a smooth activation, a softmax inside): a ReLU network bends only at its kinks",
+    "smooth": "the box bends everywhere (a smooth activation, a softmax inside): a ReLU network bends at kinks only",
 }
 
 
@@ -62,6 +64,7 @@ class Found:
     confirmed: int = 0
     notes: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    trace: list[str] = field(default_factory=list, repr=False)
     seconds: float = 0.0
 
     @property
@@ -81,7 +84,6 @@ def extract_deep(
     *,
     budget: float = np.inf,
     plain: bool | None = None,
-    verbose: bool = False,
 ) -> Found:
     """Every layer of a ReLU network behind ``ask``, (n, d) to (n,) or (n, q).
 
@@ -96,8 +98,6 @@ def extract_deep(
         Most rows to ask.
     plain : bool, optional
         Whether the network's output is to be a plain number; found from the shape of the answers by default.
-    verbose : bool
-        Print what is found.
 
     Examples
     --------
@@ -109,34 +109,33 @@ def extract_deep(
     """
     began = time.perf_counter()
     asked = Asked(ask, run.rng, budget, lambda: run.over, plain)
-    search = _Search(asked, dim, run, verbose)
+    search = _Search(asked, dim, run)
     try:
         search.first()
         result = search.layers()
     except (_Stop, OutOfBudget, Ended, Unanswered) as reason:
         result = Found(None, search.known.layers, str(reason), 0, notes=search.notes)
     result.queries, result.seconds = asked.count, time.perf_counter() - began
+    result.trace = search.trace
     return result
 
 
 class _Search:
-    def __init__(self, asked: Asked, dim: int, run: Run, verbose: bool) -> None:
+    def __init__(self, asked: Asked, dim: int, run: Run) -> None:
         self.ask, self.dim, self.run, self.rng = asked, dim, run, run.rng
         self.known = Known(dim)
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
         self.lines = 4
         self.mark = 0
         self.notes: list[str] = []
-        self.verbose = verbose
+        self.trace: list[str] = []
 
     def tell(self, text: str) -> None:
-        if self.verbose:
-            print(text, self.ask.count)  # noqa: T201
+        self.trace.append(f"{text} [{self.ask.count}]")
 
     def say(self, text: str) -> None:
         self.notes.append(text)
-        if self.verbose:
-            print(text, self.ask.count)  # noqa: T201
+        self.tell(text)
 
     def first(self) -> None:
         """Whether lines are worth their queries."""
@@ -183,7 +182,9 @@ class _Search:
             seen = [u for u in layer.units if u.hits >= 2 and u.score > 0.5]
             owned = sum(w.owner >= 0 for w in layer.witnesses)
             self.run.report(f"layer {k + 1}", turn, float("nan"), len(units))
-            self.tell(f"  layer {k + 1} turn {turn}: {len(units)} of {len(layer.units)}, {owned}/{len(layer.witnesses)} kinks")
+            self.tell(
+                f"  layer {k + 1} turn {turn}: {len(units)} of {len(layer.units)}, {owned}/{len(layer.witnesses)} kinks"
+            )
             pairs = None
             if turn >= 5 and not layer.witnesses:
                 raise _Stop(f"layer {k + 1}: f does not bend behind the layers found, and is not an affine map of them")
@@ -204,14 +205,34 @@ class _Search:
                 options = []
                 for some in _hypotheses(units, [u for u in layer.units if u.hits >= 3]):
                     xi = signs(self.ask, some)
+                    why = f"{len(some)} units, the signs of {int((xi == 0).sum())} are open"
                     if xi.all():
                         W, b = xi[:, None] * np.array([u.w for u in some]), xi * np.array([u.c for u in some])
-                        options.append((W, b))
-                    why = f"{len(some)} units, the signs of {int((xi == 0).sum())} are open"
+                        if self.complete(Known(self.dim, (*self.known.layers, (W, b)))):
+                            options.append((W, b))
+                        else:
+                            why = f"{len(some)} units, and the box sees more than they do"
                     self.tell(why)
                 if options:
                     return options
-        raise _Stop(f"layer {k + 1}: {why}")
+        hint = ""
+        if "signs" in why:
+            hint = "; the layer may be wider than what feeds it, or made of other pieces (maxima, sorting)"
+        raise _Stop(f"layer {k + 1}: {why}{hint}")
+
+    def complete(self, known: Known) -> bool:
+        """Whether the box depends on nothing but the activations of the known layers, as far as moves show."""
+        pairs = []
+        for _ in range(_MOVES):
+            x = self.rng.normal(size=self.dim) * 2.0 ** self.rng.uniform(-1.0, 1.5)
+            other = known.unseen_move(x, self.rng)
+            if other is not None:
+                pairs.append((x, other))
+        if not pairs:
+            return True
+        y = self.ask(np.concatenate([np.array(pairs)[:, 0], np.array(pairs)[:, 1]]))
+        one, two = np.split(y, 2)
+        return bool((np.abs(one - two) <= 1e-7 * (np.abs(y).max() + 1e-300)).all())
 
     def check(self, layer: Layer) -> None:
         """Whether what was seen is piecewise linear at all."""
@@ -222,7 +243,7 @@ class _Search:
             raise _Stop(f"not piecewise linear: {bad} stretches unresolved, step {step}")
 
     def finish(self, units: list[Unit]) -> tuple[DeepNetwork | None, tuple[Array, Array] | None]:
-        """y on (|z|, h, 1): zero residual means that this layer is the last, whatever its signs.
+        """The answers on (|z|, h, 1): zero residual means that this layer is the last, whatever its signs.
 
         Where most rows fit exactly and some do not, those show a unit that is still missing: pairs of inputs to look
         between.
@@ -266,7 +287,7 @@ class _Search:
         H = self.known(X)
         weight = 1.0 / (1.0 + np.linalg.norm(H, axis=1))  # far rows would drown the others: f is nearly homogeneous
         scale = float((np.abs(Y) * weight[:, None]).max())
-        for turn in range(8):
+        for _ in range(8):
             wrong = np.abs(head(H).reshape(Y.shape) - Y).max(axis=1) * weight > 1e-7 * scale
             self.tell(f"   {int(wrong.sum())} of the {len(X)} rows asked so far do not fit, {int((~known).sum())} open")
             if not wrong.any():
@@ -276,7 +297,10 @@ class _Search:
                 break
             size = 3 * start.parameters + 100
             rows = np.concatenate(
-                [self.rng.permutation(np.flatnonzero(wrong))[:size], self.rng.permutation(np.flatnonzero(~wrong))[:size]]
+                [
+                    self.rng.permutation(np.flatnonzero(wrong))[:size],
+                    self.rng.permutation(np.flatnonzero(~wrong))[:size],
+                ]
             )
             target = Y[rows, 0] if self.ask.plain else Y[rows]
             rest = start.parameters - head.W.size + head.v.size
@@ -328,7 +352,7 @@ class _Search:
         for k, (W, b) in enumerate(net.hidden):
             on = H @ W.T + b > 0.0
             together = on.T.astype(np.float64) @ (np.abs(H) > 0.0).astype(np.float64)
-            idle = int(((together == 0.0)).sum())
+            idle = int((together == 0.0).sum())
             if k and idle:
                 words.append(f"layer {k + 1}: {idle} of {W.size} weights join units that were never on together")
             H = np.where(on, H @ W.T + b, 0.0)
@@ -343,9 +367,12 @@ class _Search:
 
     def fresh(self, net: DeepNetwork) -> tuple[float, tuple[Array, Array] | None]:
         """Root mean square error over the spread, on inputs never asked before, and pairs where only some fit."""
-        X = self.rng.normal(size=(_CONFIRM, self.dim))
+        # a linear part is left where signs are open, and weights where units were seldom on together: look harder
+        near = _CONFIRM if not (net.head.v.any() or self.doubts(net)) else _CAREFUL
+        X = self.rng.normal(size=(near + _CONFIRM, self.dim))
+        X[near:] *= _WIDE  # further out, too: a unit that is seldom on near by may be on there
         Y = self.ask.values(X)
-        error = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / max(float(Y.std()), 1e-300)
+        error = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / max(float(Y[:near].std()), 1e-300)
         left, bad = float(np.sqrt(np.mean(error**2))), error > 1e-6
         self.tell(f"  residual {left:.1e}, worst {error.max():.1e}")
         return left, None if bad.all() or not bad.any() else self.between(X[bad], X[~bad])
@@ -372,7 +399,7 @@ def _turned(head: Network) -> Network:
 
 
 def _robust(F: Array, Y: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Least squares of Y (n, q) on F (n, p) over the rows that fit exactly, and which rows do: first Σ|r| is minimised."""
+    """Least squares of Y (n, q) on F (n, p) over the rows that fit exactly, and which do: first Σ|r| is minimised."""
     scale = np.linalg.norm(F, axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
     weight = 1.0 / np.maximum(np.linalg.norm(F, axis=1), 1e-300)

@@ -1,7 +1,7 @@
 """Witnesses: kinks on chords of a chart, and the normals measured there.
 
-Inside a chart x = centre + E(h_A − height), a unit of the next layer bends f on the hyperplane w_A·h_A + c = 0. At a kink
-x* the gradient jumps by a multiple of w_A; along the column E_i the jump is that multiple of w_i.
+Inside a chart, where h_A = Jx + shift, a unit of the next layer bends f on the hyperplane w_A·h_A + c = 0. At a kink x*
+the gradient jumps by a multiple of Jᵀw_A; along the column E_i of J⁺ the jump is that multiple of w_i.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Chord:
 
 @dataclass
 class Witness:
-    """A kink: where it is, the way along the chord, the gap to its neighbours (lengths in x), the jump along the way."""
+    """A kink: where it is, the way along the chord, the gap to its neighbours (in x), the jump along the way."""
 
     chord: Chord
     point: Array
@@ -81,7 +81,7 @@ def jumps(ask: Asked, found: list[Witness], directions: list[Array], shrink: flo
         steps.append((step, lengths))
     y = ask(np.concatenate(rows))
     out, at = [], 0
-    for w, D, (step, lengths) in zip(found, directions, steps):
+    for D, (step, lengths) in zip(directions, steps):
         k = len(D)
         before, after = y[at : at + k + 1], y[at + k + 1 : at + 2 * (k + 1)]
         at += 2 * (k + 1)
@@ -99,19 +99,19 @@ def measure(ask: Asked, w: Witness, rng: np.random.Generator) -> tuple[Array, fl
     """
     E = w.chord.chart.E.T  # (k, d)
     lengths = np.linalg.norm(E, axis=1)
-    (normal, noise), = jumps(ask, [w], [E], 1.0)
+    ((normal, noise),) = jumps(ask, [w], [E], 1.0)
     blocks = np.array_split(np.arange(len(E)), max(1, len(E) // _BLOCK))
     suspects = blocks
     for attempt in range(4):
         signs = [rng.choice([-1.0, 1.0], size=len(block)) / lengths[block] for block in suspects]
         combined = np.array([sign @ E[block] for sign, block in zip(signs, suspects)])
-        (value, level), = jumps(ask, [w], [combined], 0.3)
+        ((value, level),) = jumps(ask, [w], [combined], 0.3)
         wanted = np.array([sign @ normal[block] for sign, block in zip(signs, suspects)])
         slack = 8.0 * (level + noise * np.sqrt(_BLOCK) / float(np.median(lengths)))
         suspects = [block for block, v, e in zip(suspects, value, wanted) if abs(v - e) > slack]
         if not suspects:
             return normal, noise
         again = np.concatenate(suspects)
-        (entries, level), = jumps(ask, [w], [E[again]], 0.1 ** (attempt + 1))
+        ((entries, level),) = jumps(ask, [w], [E[again]], 0.1 ** (attempt + 1))
         normal[again], noise = entries, max(noise, level)
     return None
