@@ -1,7 +1,6 @@
-"""Deep ReLU networks by chosen queries: kind → depth → layers (places, kinks, witnesses, units, signs) → polish → judge.
+"""Deep ReLU networks by chosen queries: kind → depth → places → kinks → witnesses → units → signs, layer by layer.
 
-A story of its own inside `extraction`: :func:`extract_deep` works on any batched function, :mod:`by_layers` turns what it
-finds into a Recovery.
+:func:`extract_deep` works on any batched function; `by_layers` turns what it finds into a Recovery.
 """
 
 from relumine.extraction.deep.whole import Found, extract_deep

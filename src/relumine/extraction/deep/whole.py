@@ -144,7 +144,7 @@ class _Search:
             raise _Stop(_KINDS[what])
 
     def layers(self, k: int = 0, rounds: int = _ROUNDS) -> Found:
-        """Layer k + 1 and all behind it. Where several sets of units may be the layer, the first that leads to the end."""
+        """Layer k + 1 and all behind it; of several sets of units that may be the layer, the first that works."""
         if k == _DEPTH:
             raise _Stop(f"more than {_DEPTH} layers")
         before = self.known
