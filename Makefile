@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup torch demo test test-all lint bench bench-quick papers docs clean
+.PHONY: setup torch demo test test-all test-portable lint bench bench-quick papers docs clean
 
 setup: $(STAMP)
 
@@ -36,6 +36,11 @@ test: lint
 
 test-all: lint
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+# The suite with the arithmetic of other processors, and with inputs moved by their last digit: half an hour.
+# `make test-portable TESTS=tests/recovery` for some of it.
+test-portable: setup
+	$(BIN)/python -m tests.portable $(TESTS)
 
 # About two hours on two idle cores, the black boxes at the end with all of them. A run that was stopped goes on where
 # it was; `rm -r build/results` begins anew.

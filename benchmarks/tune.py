@@ -6,10 +6,10 @@ By the median relative loss over a few seeds that are used nowhere else, after a
 from __future__ import annotations
 
 import numpy as np
+from tests.catalogue.base import random_network
 
 from benchmarks.methods import sklearn_adam, torch_adam
 from benchmarks.methods.best import relative_loss
-from benchmarks.problems.base import random_network
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 

@@ -1,15 +1,38 @@
 """Sphinx configuration."""
 
+import warnings
+
 project = "relumine"
 author = "the relumine developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+copyright = "the relumine developers"
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "sphinx-mathjax-offline",  # formulas render without a network
+]
 myst_enable_extensions = ["dollarmath"]
 autosummary_generate = True
 numpydoc_show_class_members = False
 html_theme = "furo"
-exclude_patterns = ["_build"]
-suppress_warnings = ["myst.xref_missing"]
+html_title = "relumine"
+html_static_path = []
+exclude_patterns = ["_build", "gallery/README.rst"]
+suppress_warnings = ["myst.xref_missing", "config.cache"]
 autodoc_typehints = "none"
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "filename_pattern": "/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "abort_on_example_error": True,
+}
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 
 def _escape_bars(app, what, name, obj, options, lines):

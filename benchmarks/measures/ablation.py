@@ -13,12 +13,12 @@ from math import ceil, inf
 from typing import Any
 
 import numpy as np
+from tests.catalogue.base import Planted, random_network
 
 from benchmarks.clock import budget, now
 from benchmarks.counting import Count
 from benchmarks.measures.fair import LEAST, TIMES, attempt, gather
 from benchmarks.methods import OURS
-from benchmarks.problems.base import Planted, random_network
 from benchmarks.results import Row
 from benchmarks.text import duration, seeds_of, table
 from relumine.activations import RELU

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from tests.catalogue import CATALOGUE, Problem
+from tests.catalogue.shipped import FOLDER
 
 import relumine as rl
 from benchmarks.clock import now
 from benchmarks.compare import Speed
 from benchmarks.counting import Count
 from benchmarks.measures.fair import EXACT
-from benchmarks.problems import CATALOGUE, Problem
-from benchmarks.problems.shipped import FOLDER
 from benchmarks.results import Row
 from benchmarks.text import duration, seeds_of, table
 

@@ -164,9 +164,9 @@ def section(report: Row) -> str:
             "## Queries to look inside a black box",
             "`extract` on random networks, every weight and bias N(0, 1), and on networks that others trained. "
             "*Chosen*: the default, along lines, the width found; 300 fresh rows of the certificate are included. "
-            "*Random*: Gaussian rows, the width given. *Published*: rows of the attack of Carlini, Jagielski and Mironov "
-            "(2020) on random networks. *Largest error*: of any entry of W and b, rows of W of length 1, and of a over "
-            "the largest a. "
+            "*Random*: Gaussian rows, the width given. *Published*: rows of the attack of Carlini, Jagielski and "
+            "Mironov (2020) on random networks. *Largest error*: of any entry of W and b, rows of W of length 1, and "
+            "of a over the largest a. "
             f"Wall time, BLAS threads: {', '.join(threads)}; at most {duration(report['settings']['limit'])} each. "
             "`python -m benchmarks run --only extraction`.",
             table(header, rows),

@@ -8,12 +8,12 @@ from functools import cache
 from math import inf
 
 import numpy as np
+from tests.catalogue.base import Planted, Problem, random_network
 
 import relumine as rl
 from benchmarks.clock import now
 from benchmarks.methods import METHODS, OURS
 from benchmarks.methods.best import relative_loss
-from benchmarks.problems.base import Planted, Problem, random_network
 from benchmarks.results import Row
 
 TIMES, LEAST = 5.0, 1.0  # an alternative gets so many times relumine's time, and at least so many seconds

@@ -9,9 +9,9 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from tests.catalogue.base import random_network
 
 from benchmarks.counting import Count
-from benchmarks.problems.base import random_network
 from benchmarks.results import Row
 from benchmarks.text import seeds_of
 from relumine.activations import RELU

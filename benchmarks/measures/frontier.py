@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.catalogue.base import random_network
+
 from benchmarks import draw
 from benchmarks.counting import Count
 from benchmarks.measures.fair import LEAST, TIMES, attempt, exact
 from benchmarks.methods import ALTERNATIVES, METHODS, OURS
-from benchmarks.problems.base import random_network
 from benchmarks.results import Row
 from benchmarks.text import seeds_of, table
 

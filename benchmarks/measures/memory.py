@@ -13,7 +13,8 @@ from benchmarks.compare import Speed
 from benchmarks.results import Row
 from benchmarks.text import seeds_of, table
 from relumine.data.moments import MomentSums
-from relumine.papers.zhong2017.span import affine_residual, weight_span
+from relumine.data.views import Affine, Less, rows_of, seen
+from relumine.papers.zhong2017.span import affine_fit, weight_span
 
 NAME = "memory"
 FULL: Row = {"streamed": [100_000, 1_000_000], "span": [[100_000, 1000, 10]]}
@@ -36,9 +37,10 @@ def span(n: int, d: int, k: int) -> Row:
     rng = np.random.default_rng(0)
     truth = rl.planted.network(d, k, rng, family="conditioned", activation="squared_relu")
     X = rng.standard_normal((n, d))
-    residual = affine_residual(X, truth(X))[0]
+    rows = rows_of(X, truth(X))
+    rest = seen(rows, Less(Affine(*affine_fit(rows))))
     before = peak_bytes(reset=True)
-    V, _ = weight_span(X, residual, k, rng=0)
+    V, _ = weight_span(rest, k, rng=0)
     inside = np.linalg.norm(truth.W @ V.T, axis=1) / np.linalg.norm(truth.W, axis=1)
     row = {"what": f"span of the weights, d = {d}, k = {k}", "n": n, "extra_bytes": peak_bytes() - before}
     return row | {"data_bytes": X.nbytes, "inside": float(inside.min())}

@@ -19,10 +19,11 @@ from benchmarks.counting import Count
 from benchmarks.results import ROOT, Row
 from benchmarks.text import duration, seeds_of, table
 from relumine import planted, recover
-from relumine.data.moment_pass import View, estimate_from, sums_of, view_of
+from relumine.data.moments import estimate_from, sums_of
 from relumine.data.sources import open_source
+from relumine.data.views import Affine, Less, Projected, Step, Whitened, seen
 from relumine.data.whiten import whitening_of
-from relumine.papers.awasthi2021.subspace import weight_subspace
+from relumine.tensors.span import dominant_span
 
 NAME = "out_of_core"
 # files of 10⁵ rows for each pass; the last entry is the size of the first table
@@ -88,11 +89,12 @@ def one_pass(name: str, count: int) -> Row:
     source = open_source(paths, target="noisy" if name == "recover noisy" else "y", features=features)
     found: Row = {"n": source.n}
     if name in ("subspace", "plain"):
-        view, estimator = _view(name, paths[:2], features)
-        size = sums_of(open_source(paths[:1], target="y", features=features), 4, estimator, view=view).cross.size
+        steps, estimator = _steps(name, paths[:2], features)
+        few = open_source(paths[:1], target="y", features=features)
+        size = sums_of(seen(few, *steps), 4, estimator).cross.size
         reference = gemm_seconds(size, count * FILE_ROWS // 2)  # half before the pass and half after it
         began = now()
-        sums_of(source, 4, estimator, view=view)
+        sums_of(seen(source, *steps), 4, estimator)
         spent = now() - began
         reference += gemm_seconds(size, count * FILE_ROWS // 2)
         return found | {
@@ -113,15 +115,15 @@ def one_pass(name: str, count: int) -> Row:
     return found | {"seconds": now() - began, "extra": peak_bytes() - before}
 
 
-def _view(name: str, paths: list[str], features: list[str]) -> tuple[View, str]:
+def _steps(name: str, paths: list[str], features: list[str]) -> tuple[list[Step], str]:
     """What the moments look at: everything, or the span of the weights, found from a few rows."""
     few = open_source(paths, target="y", features=features)
     white, _ = whitening_of(few)
     if name == "plain":
-        return view_of(white), "plain"
-    T = estimate_from(few, 2, view=view_of(white)).tensors
-    V, _ = weight_subspace(T[2], WIDTH)
-    return view_of(white, V, T[1].entries, float(T[0].entries[0])), "regressed"
+        return [Whitened(white)], "plain"
+    T = estimate_from(seen(few, Whitened(white)), 2).tensors
+    V, _ = dominant_span(T[2].dense(), WIDTH)
+    return [Whitened(white), Less(Affine(T[1].entries, float(T[0].entries[0]))), Projected(V)], "regressed"
 
 
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.catalogue.base import Problem, generic, random_network
 
 from benchmarks import draw
 from benchmarks.compare import Speed
 from benchmarks.counting import Count
 from benchmarks.measures.fair import CLOSE, LEAST, TIMES, contest, exact, gather
 from benchmarks.methods import ALTERNATIVES, METHODS, OURS
-from benchmarks.problems.base import Problem, generic, random_network
 from benchmarks.results import Row
 from benchmarks.text import duration, seeds_of, table
 

@@ -16,7 +16,7 @@ from benchmarks.results import Row
 from benchmarks.text import seeds_of, table
 from relumine import metrics, planted
 from relumine.data.moments import estimate_tensors
-from relumine.papers.awasthi2021.method import algorithm_5, recover_awasthi
+from relumine.papers.awasthi2021 import algorithm_5, recover_awasthi
 from relumine.tensors import SymmetricTensor, span_of_powers, subspace_power
 
 NAME = "tensor_method"

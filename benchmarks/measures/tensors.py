@@ -18,8 +18,9 @@ from benchmarks.results import Row
 from benchmarks.text import duration, seeds_of, table
 from relumine import metrics, planted
 from relumine.data.moments import Estimator, estimate_tensors
+from relumine.data.views import rows_of
 from relumine.network import Network
-from relumine.papers.awasthi2021.method import algorithm_1
+from relumine.papers.awasthi2021 import algorithm_1
 from relumine.papers.awasthi2021.subspace import estimate_in_subspace
 
 NAME = "tensors"
@@ -66,7 +67,7 @@ def estimates(d: int, m: int, many: int, some: int, few: int, seed: int) -> Row:
         if width is None:
             T = estimate_tensors(X[:n], y[:n], 4, estimator).tensors[4]
         else:
-            inside = estimate_in_subspace(X[:n], y[:n], 4, estimator, width)
+            inside = estimate_in_subspace(rows_of(X[:n], y[:n]), 4, estimator, width)
             T = inside.tensors[4].transform(inside.basis.T)
         return float(np.linalg.norm(T.dense() - target) / np.linalg.norm(target))
 

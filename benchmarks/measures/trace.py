@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.catalogue.base import random_network
 
 from benchmarks import draw
 from benchmarks.measures.fair import attempt
 from benchmarks.methods import ALTERNATIVES, METHODS, OURS
-from benchmarks.problems.base import random_network
 from benchmarks.results import Row
 from benchmarks.text import seeds_of, table
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.catalogue import CATALOGUE
+
 from benchmarks.measures.catalogue import HEADER, gather, lines, solve, wrong
 from benchmarks.measures.catalogue import comparable as comparable_catalogue
-from benchmarks.problems import CATALOGUE
 from benchmarks.results import Row
 from benchmarks.text import seeds_of, table
 

@@ -57,7 +57,7 @@ SIGMA = dict.fromkeys(FULL["choices"], "squared_relu") | {"α chosen": "relu"}
 OPTIONS = {"debiased moments": ({}, {"moments": "plain"}), "select": ({"select": True}, {})}
 WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "span and fit in turn": lambda: patch.object(zhong_moments, "_ROUNDS", 1),
-    "α chosen": lambda: patch.object(zhong_boxes, "_direction", partial(zhong_boxes._direction, tries=1)),
+    "α chosen": lambda: patch.object(zhong_boxes, "_TRIES", 1),
 }
 
 

@@ -11,9 +11,9 @@ from pkgutil import iter_modules
 from typing import Protocol, cast
 
 import numpy as np
+from tests.catalogue.base import Problem
 
 import relumine as rl
-from benchmarks.problems.base import Problem
 
 __all__ = ["ALTERNATIVES", "METHODS", "OURS", "Method"]
 

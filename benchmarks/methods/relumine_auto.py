@@ -1,10 +1,10 @@
 """relumine: least squares in the sign-free form, over-parameterised, with as many starts as it needs."""
 
 import numpy as np
+from tests.catalogue.base import Problem
 
 import relumine as rl
 from benchmarks.clock import now
-from benchmarks.problems.base import Problem
 
 NAME = "relumine"
 

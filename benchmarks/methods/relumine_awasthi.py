@@ -1,9 +1,9 @@
 """relumine, the tensor method of Awasthi et al. 2021: an estimate with the sampling error of its moments."""
 
 import numpy as np
+from tests.catalogue.base import Problem
 
 import relumine as rl
-from benchmarks.problems.base import Problem
 
 NAME = "relumine awasthi"
 

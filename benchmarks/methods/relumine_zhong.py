@@ -1,9 +1,9 @@
 """relumine, the tensor start and gradient descent of Zhong et al. 2017: no biases, output weights ±1."""
 
 import numpy as np
+from tests.catalogue.base import Problem
 
 import relumine as rl
-from benchmarks.problems.base import Problem
 
 NAME = "relumine zhong"
 

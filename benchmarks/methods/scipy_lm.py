@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
+from tests.catalogue.base import Problem
 
 import relumine as rl
 from benchmarks.clock import budget
 from benchmarks.methods.best import SURE, Best, one_output
-from benchmarks.problems.base import Problem
 
 NAME = "scipy LM"
 STEPS = 150  # evaluations of one start

@@ -7,11 +7,11 @@ import warnings
 from itertools import count
 
 import numpy as np
+from tests.catalogue.base import Problem
 
 import relumine as rl
 from benchmarks.clock import budget
 from benchmarks.methods.best import Best, missing, one_output
-from benchmarks.problems.base import Problem
 
 NAME = "scikit-learn Adam"
 RATE = 3e-2

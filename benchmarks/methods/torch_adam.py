@@ -6,11 +6,11 @@ The step size is the best of 1e-3, 3e-3, 1e-2, 3e-2, 1e-1 at (10, 20), n/p = 6: 
 from math import cos, pi
 
 import numpy as np
+from tests.catalogue.base import Problem
 
 import relumine as rl
 from benchmarks.clock import budget, now
 from benchmarks.methods.best import Best, missing, one_output, torch_on_one_thread
-from benchmarks.problems.base import Problem
 
 NAME = "PyTorch Adam"
 RATE, STARTS = 1e-1, 3

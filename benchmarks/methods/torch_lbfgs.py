@@ -4,11 +4,11 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from tests.catalogue.base import Problem
 
 import relumine as rl
 from benchmarks.clock import budget
 from benchmarks.methods.best import Best, missing, one_output, torch_on_one_thread
-from benchmarks.problems.base import Problem
 
 NAME = "PyTorch L-BFGS"
 

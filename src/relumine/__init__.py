@@ -12,7 +12,9 @@ from relumine.recovery.door import recover
 from relumine.results import (
     Certificate,
     InvalidInput,
+    MissingPackage,
     ModelFileError,
+    NotWritten,
     Recovery,
     RecoveryFailed,
     RelumineError,
@@ -20,7 +22,7 @@ from relumine.results import (
     Status,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Advice",
@@ -31,8 +33,10 @@ __all__ = [
     "DeepNetwork",
     "Extraction",
     "InvalidInput",
+    "MissingPackage",
     "ModelFileError",
     "Network",
+    "NotWritten",
     "Recovery",
     "RecoveryFailed",
     "RelumineError",
@@ -58,3 +62,7 @@ def __getattr__(name: str) -> Any:
 
         return importlib.import_module(f"relumine.{name}")
     raise AttributeError(f"module 'relumine' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

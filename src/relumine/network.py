@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations, formats
 from relumine.activations import Activation
-from relumine.formats import Parameters
+from relumine.formats import Labels, Parameters
 from relumine.formats import deep as formats_deep
 from relumine.formats.sklearn_model import from_mlp
-from relumine.results import InvalidInput, ModelFileError
+from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
 Array = NDArray[np.float64]
 
@@ -104,6 +104,26 @@ class Network:
     def q(self) -> int | None:
         """Number of outputs, or None when the output is a plain number."""
         return int(self.a.shape[0]) if self.a.ndim == 2 else None
+
+    @property
+    def parameters(self) -> int:
+        """How many free numbers the function has: d + q per unit, one more where its scale counts, and the affine part.
+
+        A homogeneous unit's scale moves freely between (w, b) and a, so it is not counted.
+
+        Examples
+        --------
+        >>> Network([[1.0, 0.0], [0.0, 2.0]], [0.0, -1.0], [1.0, 3.0]).parameters
+        6
+        """
+        q = self.q or 1
+        affine = q * (self.d + 1) if np.any(self.v) else q if np.any(self.c) else 0
+        return self.m * (self.d + q + (self.activation.homogeneity is None)) + affine
+
+    def _repr_html_(self) -> str:
+        from relumine.report.notebook import network
+
+        return network(self)
 
     def __repr__(self) -> str:
         outputs = "" if self.q is None else f", q={self.q}"
@@ -278,7 +298,13 @@ class Network:
 
     # -- files and other libraries -----------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str], *, dtype: Literal["float64", "float32"] = "float64") -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dtype: Literal["float64", "float32"] = "float64",
+        labels: Labels | None = None,
+    ) -> None:
         """Write a model file, atomically: a reader sees the old file or the whole new one.
 
         Parameters
@@ -287,8 +313,10 @@ class Network:
             The suffix says which format: ``.safetensors`` (native), ``.onnx``, ``.npz`` or ``.json``.
         dtype : {"float64", "float32"}
             Precision of an ONNX graph; the other formats always keep double precision.
+        labels : Labels, optional
+            What the file says beside the numbers: names of the inputs (.safetensors), how the recovery ended.
         """
-        formats.write(path, self._parameters(), dtype)
+        formats.write(path, self._parameters(), dtype, labels or formats.UNLABELLED)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Network:
@@ -340,7 +368,7 @@ class Network:
 def _torch() -> Any:
     bridge = import_module("relumine.formats.torch_module")
     if bridge.torch is None:
-        raise InvalidInput("this needs torch: pip install 'relumine[torch]'")
+        raise MissingPackage("torch modules need torch", "torch")
     return bridge
 
 

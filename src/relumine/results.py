@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,9 @@ Array = NDArray[np.float64]
 __all__ = [
     "Certificate",
     "InvalidInput",
+    "MissingPackage",
     "ModelFileError",
+    "NotWritten",
     "Origin",
     "Predictions",
     "Progress",
@@ -32,6 +34,8 @@ __all__ = [
     "Status",
     "Units",
     "WidthEvidence",
+    "counted",
+    "described",
 ]
 
 
@@ -57,8 +61,26 @@ class InvalidInput(RelumineError, ValueError):
         self.problem, self.argument, self.remedy = problem, argument, remedy
 
 
+class MissingPackage(InvalidInput):
+    """An optional package is not installed; the message names it and how to get it.
+
+    Examples
+    --------
+    >>> str(MissingPackage("ONNX files need onnx", "onnx"))
+    'ONNX files need onnx; pip install onnx'
+    """
+
+    def __init__(self, problem: str, *packages: str) -> None:
+        # the packages by their own names: that works from a checkout as well as from an index
+        super().__init__(problem, remedy=f"pip install {' '.join(packages)}" if packages else None)
+
+
 class ModelFileError(RelumineError, ValueError):
     """A model file is missing, damaged, or not ours."""
+
+
+class NotWritten(RelumineError, OSError):
+    """A file could not be written (no space, no permission); the message names it and what to do."""
 
 
 class RelumineWarning(UserWarning):
@@ -129,7 +151,7 @@ _TEXT: dict[Status, tuple[str, str]] = {
     Status.UNDERDETERMINED: (
         "Too few samples for this width",
         "Collect more samples (about 5 per parameter, width·(d+1) parameters) or ask for a smaller width. "
-        "Many different networks explain these data, so none is returned as the answer.",
+        "Many different networks explain these data: do not take the returned one for the answer.",
     ),
     Status.AMBIGUOUS: (
         "The data fit, but they cannot single out this network",
@@ -165,6 +187,25 @@ class Progress:
 
 
 ProgressCallback = Callable[[Progress], None]
+
+
+def counted(k: int, thing: str) -> str:
+    """A number and what it counts: '1 row', '1 078 rows'."""
+    return f"{k:,} {thing}{'' if k == 1 else 's'}".replace(",", " ")
+
+
+def described(net: Network) -> str:
+    """A network in a clause: its units, inputs, outputs, and whether an affine part goes with them."""
+    if not net.m:
+        return f"no hidden units, an affine function of {counted(net.d, 'input')}"
+    name = net.activation.name
+    spoken = {"relu": "ReLU", "leaky_relu": "leaky ReLU", "squared_relu": "squared ReLU"}.get(name, name)
+    words = f"{counted(net.m, f'{spoken} unit')} behind {counted(net.d, 'input')}"
+    if net.q is not None:
+        words += f" and {counted(net.q, 'output')}"
+    if np.any(net.v) or np.any(net.c):
+        words += ", with an affine part" if np.any(net.v) else ", with an output bias"
+    return words
 
 
 @dataclass(frozen=True)
@@ -279,10 +320,29 @@ class Certificate:
     does_not_prove: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def evidence(self) -> str:
+        """How many rows confirm the network, and what that leaves open, in words; empty where nothing was counted.
+
+        Examples
+        --------
+        >>> Certificate(1e-15, 20, confirmed=1078, unseen=3 / 1078).evidence
+        'confirmed by 1 078 rows; at most 0.28 % of inputs like these may still differ (95 %)'
+        """
+        if self.confirmed < 1:
+            return ""
+        open_share = f"; at most {100.0 * self.unseen:.2g} % of inputs like these may still differ (95 %)"
+        rows = counted(self.confirmed, "row")
+        return f"confirmed by {rows}" + (open_share if self.unseen < 1.0 else "")
+
     def __str__(self) -> str:
-        lines = [f"held-out residual {self.residual:.2e} on {self.rows} rows"]
+        lines = []
+        if np.isfinite(self.residual):
+            rows = counted(self.rows, "row")
+            lines.append(f"held-out residual {self.residual:.3g} of the spread of y, on {rows} kept out of the fit")
+        lines += [self.evidence] if self.evidence else []
         if self.noise > 0.0:
-            lines.append(f"noise standard deviation {self.noise:.3g}")
+            lines.append(f"noise standard deviation {self.noise:.3g}, in the units of y")
         if np.isfinite(self.condition):
             lines.append(f"condition of the fit {self.condition:.2g}")
         lines += [f"proves: {self.proves}"] if self.proves else []
@@ -305,7 +365,6 @@ class Recovery:
     search: SearchRecord = field(default_factory=SearchRecord)
     shown: Predictions | None = None
     origin: Origin = field(default_factory=Origin)
-    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -317,14 +376,35 @@ class Recovery:
         """Total time of all stages."""
         return sum(stage.seconds for stage in self.stages)
 
-    def __str__(self) -> str:
+    @property
+    def headline(self) -> str:
+        """One sentence: what was recovered. The same in the terminal, in the report and in a notebook."""
         net = self.network
-        head = f"{self.status.title}: {net.m} {net.activation.name} units in {net.d} dimensions"
-        if not net.m and self.status is Status.NOISY:  # nothing that deserves to be called recovered
-            head = f"No hidden unit found: a linear fit in {net.d} dimensions"
-        head += f" ({self.method}, {self.seconds:.1f} s)"
-        advice = "" if self.status is Status.EXACT else f"advice: {self.status.advice}"  # nothing is left to do
-        return "\n".join(part for part in (head, self.message, str(self.certificate), advice) if part)
+        if self.ok and not net.m:
+            share = self._explained()
+            words = f" explains {100.0 * share:.3g} % of {self.origin.target or 'y'}" if np.isfinite(share) else ""
+            return f"No hidden unit found: a linear fit{words}."
+        return f"{self.status.title}{':' if self.ok else '. Best found:'} {described(net)}."
+
+    def _explained(self) -> float:
+        """The share of the variance of y: by the noise where the spread of y is known, else by the rows kept out."""
+        spread, noise = self.origin.target_spread, self.certificate.noise
+        left = noise / spread if spread > 0.0 and noise > 0.0 else self.certificate.residual
+        return max(1.0 - left**2, 0.0) if np.isfinite(left) else float("nan")
+
+    def told(self, advice: tuple[str, ...]) -> str:
+        """The result in words for a terminal, with the advice of whoever tells it."""
+        head = f"{self.headline.removesuffix('.')} ({self.method}, {self.seconds:.1f} s)"
+        next_step = () if self.status is Status.EXACT else (f"advice: {line}" for line in advice)  # nothing left to do
+        return "\n".join(part for part in (head, self.message, str(self.certificate), *next_step) if part)
+
+    def __str__(self) -> str:
+        return self.told((self.status.advice,))
+
+    def _repr_html_(self) -> str:
+        from relumine.report.notebook import recovery
+
+        return recovery(self)
 
     def plot(self, features: Sequence[str] | None = None) -> Any:
         """Units, loss, bias and output weight as a matplotlib figure; ``features`` names the inputs."""

@@ -14,11 +14,11 @@ from benchmarks.counting import Count, fewer, wilson
 from benchmarks.measures import MEASURES, ablation, frontier, rates
 from benchmarks.measures.fair import contest, exact
 from benchmarks.methods import METHODS, OURS
-from benchmarks.problems import CATALOGUE
-from benchmarks.problems.base import Problem, generic
-from benchmarks.problems.shipped import FOLDER
 from benchmarks.results import Store, load
 from benchmarks.tables import elsewhere, page, write
+from tests.catalogue import CATALOGUE
+from tests.catalogue.base import Problem, generic
+from tests.catalogue.shipped import FOLDER
 
 import relumine as rl
 from benchmarks import __main__ as command
@@ -34,11 +34,11 @@ def test_every_method_runs_or_says_why_not(name: str) -> None:
         assert "not installed" in why
         pytest.skip(why)
     _, X, y = TINY.make(0)
-    began = time.process_time()
     found = method.run(X, y, 2, 0.3)
-    assert time.process_time() - began < 8.0  # a library may load on the way
     assert found.W.shape == (2, 4)
-    assert np.mean((found(X) - y) ** 2) < np.var(y)
+    # hidden units that explain something: no affine function comes near
+    affine = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), y)[1][0] / len(y)
+    assert np.mean((found(X) - y) ** 2) < 0.5 * affine
 
 
 @pytest.mark.parametrize("name", ["relumine", "relumine zhong", "scipy LM", "scipy TRF"])

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from relumine.data.moment_pass import sums_of
-from relumine.data.moments import MomentSums
+from relumine.data.moments import MomentSums, sums_of
 from relumine.data.sources import Chunk, Source, count, materialise, open_source, take
 from relumine.data.whiten import whitening, whitening_of
 from relumine.results import InvalidInput, RelumineError

@@ -15,9 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import relumine as rl
+from relumine.data.sources import Without, open_source
+from relumine.data.whiten import Whitening
+from relumine.fit.rows import affine_moment
+from relumine.fit.streamed import prepare_source
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
+DaskSource = pytest.importorskip("relumine.data.dask").DaskSource
 
 # distributed leaves sockets and event loops of killed processes to the garbage collector
 pytestmark = [
@@ -85,3 +90,36 @@ def test_a_worker_killed_during_the_fit_changes_nothing(client: Any) -> None:
         os.kill(killed[0], 0)
     undisturbed = rl.recover(X, y, width=3, rng=0)
     assert rl.metrics.parameter_error(undisturbed.network, found.network) < 1e-10
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_pass_whitens_nothing_twice(fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers whiten their rows once and keep them; only where memory does not allow it, on every pass."""
+    _, X, y = samples(0.1)
+    whitened: list[int] = []
+    apply = Whitening.apply
+
+    def counted(white: Whitening, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        whitened.append(len(rows))
+        return apply(white, rows, out)
+
+    monkeypatch.setattr(Whitening, "apply", counted)
+    if not fits:
+        monkeypatch.setattr(DaskSource, "_fits", lambda self, size: False)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        dX, dy = da.from_array(X, chunks=(3000, 4)), da.from_array(y, chunks=3000)
+        aside = np.arange(0, 20_000, 50)
+        prepared = prepare_source(Without(open_source(dX, dy, client=client), aside), np.ones(1))
+        for _ in range(3):
+            total = prepared.rows.sum(affine_moment, 4)[1]
+            prepared.plain.squares()
+        direct = prepare_source(Without(open_source(X, y), aside), np.ones(1))
+        np.testing.assert_allclose(total, direct.rows.squares(), rtol=1e-9)
+        once = 20_000 - len(aside)
+        of_cluster = sum(whitened) - once  # the direct one, too, once
+        assert of_cluster == once if fits else of_cluster >= 4 * once

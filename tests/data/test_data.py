@@ -22,8 +22,8 @@ def with_value(array: np.ndarray, value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("X", "y", "weight", "word"),
     [
-        (with_value(GOOD_X, np.nan), GOOD_Y, None, "X has 1 NaN or infinite value, first in row 3, column 1"),
-        (GOOD_X, with_value(GOOD_Y, np.inf), None, "y has 1 NaN or infinite value, first in row 3"),
+        (with_value(GOOD_X, np.nan), GOOD_Y, None, "X column 1 is nan in row 3; drop"),
+        (GOOD_X, with_value(GOOD_Y, np.inf), None, "y is inf in row 3; drop"),
         (np.ones(4), GOOD_Y, None, r"use X.reshape\(-1, 1\)"),
         (np.ones((4, 0)), GOOD_Y, None, r"shape \(n, d\)"),
         (GOOD_X, np.ones((4, 2, 2)), None, r"\(n,\) or \(n, q\)"),
@@ -34,8 +34,8 @@ def with_value(array: np.ndarray, value: float) -> np.ndarray:
         ([[1.0], [1.0, 2.0]], GOOD_Y[:2], None, "rectangular"),
         (with_value(GOOD_X, 1e200), GOOD_Y, None, "rescale"),
         (GOOD_X, GOOD_Y, np.ones(3), "sample_weight must have shape"),
-        (GOOD_X, GOOD_Y, -np.ones(4), "non-negative"),
-        (GOOD_X, GOOD_Y, np.zeros(4), "non-negative"),
+        (GOOD_X, GOOD_Y, -np.ones(4), "sample_weight is -1.0 in row 0"),
+        (GOOD_X, GOOD_Y, np.zeros(4), "sample_weight leaves 0 rows"),
     ],
 )
 def test_bad_samples_are_named(X: object, y: object, weight: object, word: str) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from relumine import planted
 from relumine.data import moments
 from relumine.data.moments import MomentSums, estimate_tensors
+from relumine.data.views import rows_of
 from relumine.papers.awasthi2021.subspace import estimate_in_subspace
 from relumine.results import InvalidInput
 from relumine.tensors.hermite import feature_count, hermite_features, hermite_tensor
@@ -120,7 +121,7 @@ def test_a_hundredfold_fewer_samples_than_the_plain_estimator() -> None:
     exact = net.hermite(4)
     X, y = planted.sample(net, 1_000_000, rng=1)
     plain = np.linalg.norm(estimate_tensors(X, y, 4, "plain").tensors[4].dense() - exact)
-    found = estimate_in_subspace(X[:10_000], y[:10_000], 4, "regressed", width=5)
+    found = estimate_in_subspace(rows_of(X[:10_000], y[:10_000]), 4, "regressed", width=5)
     regressed = np.linalg.norm(found.tensors[4].transform(found.basis.T).dense() - exact)
     assert regressed < 0.8 * plain, (regressed, plain)
 
@@ -130,7 +131,7 @@ def test_subspace_moments_agree_with_full_moments_of_exact_polynomials() -> None
     X = rng.normal(size=(3000, 5))
     u = np.array([0.6, 0.8, 0.0, 0.0, 0.0])
     y = (X @ u) ** 3 + (X @ u) ** 2 + 4.0 * X[:, 4] + 2.0  # the linear part leaves the span of u
-    found = estimate_in_subspace(X, y, 4, "regressed", width=1)
+    found = estimate_in_subspace(rows_of(X, y), 4, "regressed", width=1)
     # the cubic part is noise to the degree-2 fit that finds the span, so the span is only nearly u
     assert abs(found.basis[0] @ u) > 0.99
     assert found.tensors[3].norm == pytest.approx(6.0, rel=0.1)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from relumine import planted
-from relumine.data.moment_pass import View, estimate_from, sums_of, view_of
-from relumine.data.moments import MomentSums, estimate_tensors
+from relumine.data.moments import MomentSums, estimate_from, estimate_tensors, sums_of
 from relumine.data.sources import open_source
+from relumine.data.views import Affine, Less, Projected, Whitened, rows_of, seen
 from relumine.data.whiten import summary_of, whitening, whitening_of
 from relumine.papers.awasthi2021.subspace import estimate_in_subspace
 from relumine.results import InvalidInput, ModelFileError
@@ -144,11 +144,12 @@ def test_moments_in_a_subspace_are_those_of_projected_rows() -> None:
     source = open_source(inputs, Y, chunk=311)
     white, _ = whitening_of(source)
     Z = white.apply(inputs)
-    expected = estimate_in_subspace(Z, Y, 4, "regressed", width=2)
-    T = estimate_from(source, 2, view=view_of(white)).tensors
+    expected = estimate_in_subspace(rows_of(Z, Y), 4, "regressed", width=2)
+    standard = seen(source, Whitened(white))
+    T = estimate_from(standard, 2).tensors
     np.testing.assert_allclose(T[2].entries, estimate_tensors(Z, Y, 2).tensors[2].entries, rtol=1e-9, atol=1e-11)
-    inside = view_of(white, expected.basis, T[1].entries, float(T[0].entries[0]))
-    found = estimate_from(source, 4, view=inside)
+    less = Less(Affine(T[1].entries, float(T[0].entries[0])))
+    found = estimate_from(seen(standard, less, Projected(expected.basis)), 4)
     for k in (2, 3, 4):
         np.testing.assert_allclose(found.tensors[k].entries, expected.tensors[k].entries, rtol=1e-8, atol=1e-10)
     # what was taken out of y comes on top in `expected`
@@ -156,7 +157,7 @@ def test_moments_in_a_subspace_are_those_of_projected_rows() -> None:
     np.testing.assert_allclose(constant, expected.tensors[0].entries, rtol=1e-9)
     np.testing.assert_allclose(found.errors, expected.errors, rtol=1e-6)
     # without whitening the projection is of x itself
-    raw = sums_of(open_source(X, Y), 3, view=View(M=np.eye(D)[:2]))
+    raw = sums_of(seen(open_source(X, Y), Projected(np.eye(D)[:2])), 3)
     assert_close(raw, MomentSums(2, 3).add(np.ascontiguousarray(X[:, :2]), Y))
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relumine.data.sources import FunctionSource, Source, count, materialise, open_source, take
+from relumine.data.sources import Source, count, materialise, open_source, take
 from relumine.data.sources.chunks import read_ahead
 from relumine.results import InvalidInput
 
@@ -31,9 +31,6 @@ def saved(path: Path, kind: str) -> Source:
         return open_source(X, Y)
     if kind == "list":
         return open_source(pairs())
-    if kind == "function":
-        numbers = iter(range(10**6))
-        return FunctionSource(lambda Z: np.abs(Z[:, :2]), lambda k, rng: rng.normal(size=(k, 3)), 53, 20, next(numbers))
     if kind == "npz":
         np.savez_compressed(path / "s.npz", X=X, y=Y)
         return open_source(path / "s.npz")
@@ -44,7 +41,7 @@ def saved(path: Path, kind: str) -> Source:
     return open_source(str(path / "X.npy"), str(path / "y.npy"))
 
 
-KINDS = ("array", "list", "function", "npz", "npy", "columns", "memmap")
+KINDS = ("array", "list", "npz", "npy", "columns", "memmap")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,9 +49,8 @@ def test_every_pass_gives_the_same_rows_in_chunks_of_any_size(kind: str, tmp_pat
     source = saved(tmp_path, kind)
     assert isinstance(source, Source)
     whole = materialise(source)
-    if kind != "function":
-        np.testing.assert_array_equal(whole.X, X)
-        np.testing.assert_array_equal(whole.y, Y)
+    np.testing.assert_array_equal(whole.X, X)
+    np.testing.assert_array_equal(whole.y, Y)
     assert (source.d, source.q, source.vector, count(source)) == (3, 2, False, 53)
     for rows in (None, 1, 7, 53, 1000):
         chunks = list(source.chunks(rows))
@@ -169,7 +165,7 @@ def test_bad_rows_are_named_or_skipped_and_counted(value: float, tmp_path: Path)
     mapped = open_source(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, chunk=4)
     with pytest.raises(InvalidInput, match="in X, row 30"):
         list(mapped.chunks())
-    with pytest.raises(InvalidInput, match="X has 1 NaN or infinite"):
+    with pytest.raises(InvalidInput, match=r"X column 1 is -?(nan|inf) in row 30"):
         open_source(np.concatenate([p[0] for p in spoilt(value)]), Y)
 
 

@@ -186,7 +186,7 @@ def test_bad_csv_lines_are_named_or_skipped(line: str, word: str, tmp_path: Path
 
 def test_text_far_down_a_csv_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "long.csv"
-    lines = ["b,y", *(f"{i}.5,{i}" for i in range(120_000))]
+    lines = ["b,y", *(f"{i}.{'5' * 150},{i}" for i in range(120_000))]  # beyond the block that is looked at first
     lines[110_000] = "1,oops"
     path.write_text("\n".join(lines))
     with pytest.raises(InvalidInput, match=r"column 'y' is 'oops' in row 110001"):

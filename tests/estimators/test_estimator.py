@@ -14,8 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import relumine as rl
 from relumine.data.moments import MomentSums
+from relumine.data.sources import Samples
+from relumine.data.whiten import spanning
 from relumine.estimators import TwoLayerRegressor
-from relumine.estimators.regularised import Frame, average
+from relumine.estimators.regularised import average
 from relumine.results import InvalidInput
 
 
@@ -128,14 +130,16 @@ def test_bad_options_are_named(options, word: str) -> None:
         TwoLayerRegressor(**options).fit(np.eye(5), np.arange(5.0))
 
 
-def test_frame_and_average_keep_functions() -> None:
+def test_spanning_and_average_keep_functions() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4)) @ rng.normal(size=(4, 4)) + 3.0
-    frame, net = Frame.of(X, None), rl.planted.network(4, 3, rng=1)
-    np.testing.assert_allclose(frame.undo(net)(X), net(frame.white(X)), atol=1e-10)
-    np.testing.assert_allclose(np.cov(frame.white(X).T, bias=True), np.eye(4), atol=1e-9)
-    U = frame.directions(net)
-    np.testing.assert_allclose(frame.white(X) @ U[:, :-1].T + U[:, -1], X @ net.W.T + net.b, atol=1e-9)
+    X[:, 3] = X[:, 0] - 2.0 * X[:, 1]  # one direction less than columns
+    white, values, _ = spanning(Samples(X))
+    Z, net = white.apply(X), rl.planted.network(4, 3, rng=1)
+    assert (Z.shape, len(values)) == ((60, 3), 3)
+    np.testing.assert_allclose(np.cov(Z.T, bias=True), np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(white.redo(net)(Z), net(X), atol=1e-9)
+    np.testing.assert_allclose(white.undo(white.redo(net))(X), net(X), atol=1e-9)
     other = rl.planted.network(4, 2, rng=2)
     np.testing.assert_allclose(average([net, other])(X), (net(X) + other(X)) / 2, atol=1e-12)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.fit.fit_problems import FREE, SHAPE, problem
@@ -9,7 +11,7 @@ from tests.fit.fit_problems import FREE, SHAPE, problem
 import relumine as rl
 from relumine.data.whiten import whitening
 from relumine.fit.inference import infer, parameter_count, structure_score
-from relumine.fit.levenberg import Schedule, minimise
+from relumine.fit.levenberg import INTERRUPTED, Schedule, minimise, step
 from relumine.fit.passes import Model
 from relumine.fit.projection import Linearisation, project
 from relumine.fit.prune import POLISH, prune
@@ -23,6 +25,7 @@ from relumine.fit.starts import (
     third_moment_directions,
 )
 from relumine.network import Network
+from relumine.run import Run
 
 
 def test_the_loss_never_rises_and_loops_are_capped() -> None:
@@ -39,6 +42,37 @@ def test_a_plateau_is_not_the_end() -> None:
     patient = minimise(rows, SHAPE, U, Schedule(plateau=40))
     hasty = minimise(rows, SHAPE, U, Schedule(plateau=2, gain=0.9))
     assert len(hasty.history) < len(patient.history)
+
+
+def test_a_minimisation_is_its_states() -> None:
+    """Stepping by hand, or stopping and going on from any state, ends at the same bits."""
+    rows, _, U = problem(7)
+    schedule = Schedule(steps=25)
+    whole = minimise(rows, SHAPE, U, schedule)
+    fit = minimise(rows, SHAPE, U, Schedule(steps=0)).ended("")
+    while not fit.reason:
+        fit = step(rows, SHAPE, fit, schedule)
+        fit = replace(fit, at=project(rows, SHAPE, fit.state.U, schedule.ridge))  # all that a checkpoint holds
+    np.testing.assert_array_equal(fit.at.U, whole.at.U)
+    assert fit.state.history == whole.history
+    assert (fit.state.damping, fit.state.products, fit.reason) == (
+        whole.state.damping,
+        whole.state.products,
+        whole.reason,
+    )
+
+
+def test_a_run_that_is_over_takes_no_step() -> None:
+    rows, _, U = problem(7)
+    run = Run.of(0)
+    run.progress = lambda progress: run.stop.set() if progress.iteration == 3 else None
+    stopped = minimise(rows, SHAPE, U, run=run, stage="a stage")
+    assert stopped.reason == INTERRUPTED
+    assert len(stopped.history) == 4
+    assert minimise(rows, SHAPE, U, run=run).history == stopped.history[:1]
+    late = Run.of(0, seconds=1e-9)
+    assert minimise(rows, SHAPE, U, run=late).reason == INTERRUPTED
+    assert minimise(rows, SHAPE, U, run=late.unhurried()).reason != INTERRUPTED
 
 
 def test_non_finite_steps_are_refused() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -206,8 +209,10 @@ def test_several_workers_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("relumine.fit.rows._CHUNK_ROWS", 1)
     rows, _, U = problem(9, n=1000)
     with cores(1) as one:
-        alone = Linearisation(rows, project(rows, SHAPE, U)).gradient
+        alone = Linearisation(replace(rows, crew=one), project(rows, SHAPE, U)).gradient
     with cores(3) as three:
-        together = Linearisation(rows, project(rows, SHAPE, U)).gradient
-    assert (one, three) == (1, 3)
+        shared = replace(rows, crew=three)
+        together = Linearisation(shared, project(shared, SHAPE, U)).gradient
+        elsewhere = pickle.loads(pickle.dumps(three))  # noqa: S301
+    assert (one.workers, three.workers, elsewhere.workers) == (1, 3, 1)
     np.testing.assert_allclose(together, alone, rtol=1e-12, atol=1e-14)

@@ -6,13 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relumine import activations
-from relumine.data.sources import open_source
+from relumine.data.sources import Samples, Without, open_source
+from relumine.data.sources.chunks import slices
 from relumine.data.whiten import whitening
 from relumine.fit.projection import Linearisation, Unknowns, project
 from relumine.fit.rows import NOTHING, MemoryRows, prepare
 from relumine.fit.sign_free import shape_of
 from relumine.fit.starts import random_directions
-from relumine.fit.streamed import Without, prepare_streamed
+from relumine.fit.streamed import StreamedRows, prepare_source
 
 SHAPE = shape_of(activations.RELU)
 
@@ -36,8 +37,10 @@ def test_streamed_rows_are_the_rows(seed: int, chunk: int, weighted: bool, out: 
     kept = np.setdiff1d(np.arange(len(X)), left_out)
     w = None if weight is None else weight[kept] / weight[kept].mean()
     rows, tau = prepare(whitening(X[kept], w).apply(X[kept]), Y[kept], w)
-    source = Without(open_source(X, Y, sample_weight=weight, chunk=chunk), left_out)
-    streamed, plain, streamed_tau, _ = prepare_streamed(source, np.ones(2), np.ones(2, dtype=bool))
+    in_chunks = [(X[s], Y[s], *([] if weight is None else [weight[s]])) for s in slices(len(X), chunk)]
+    source = Without(open_source(in_chunks), left_out)
+    streamed, plain, streamed_tau, _ = prepare_source(source, np.ones(2))
+    assert isinstance(streamed, StreamedRows)
     assert (streamed.n, streamed.columns, streamed.outputs, plain.free) == (len(kept), 4, 2, NOTHING)
     np.testing.assert_allclose(streamed_tau, tau, atol=1e-11)
     assert streamed.norm2 == pytest.approx(rows.norm2, rel=1e-11)
@@ -59,11 +62,12 @@ def test_streamed_rows_are_the_rows(seed: int, chunk: int, weighted: bool, out: 
 def test_outputs_without_a_bend_are_zero() -> None:
     X, Y, _, _ = data(0)
     Y[:, 1] = X @ [1.0, 2.0, 3.0] - 4.0
-    rows, _, tau, bent = prepare_streamed(open_source(X, Y, chunk=20), np.ones(2), np.array([True, False]))
-    (squares,) = rows.sum(lambda B: ((B.Y**2).sum(axis=0),), 1)
-    assert bent.tolist() == [True, False]
-    assert squares[0] > 1.0
-    assert squares[1] == 0.0
+    for source in (Samples(X, Y), open_source([(X[:20], Y[:20]), (X[20:], Y[20:])])):
+        rows, _, tau, _ = prepare_source(source, np.ones(2))
+        assert rows.squares()[1] < 1e-24 * rows.squares()[0]
+        (squares,) = rows.over(np.array([2.0, np.inf])).sum(lambda B: ((B.Y**2).sum(axis=0),), 1)
+        assert squares[0] == pytest.approx(rows.squares()[0] / 4.0)
+        assert squares[1] == 0.0
     white = whitening(X)
     np.testing.assert_allclose(white.apply(X) @ tau[:-1, 1] + tau[-1, 1], Y[:, 1], atol=1e-11)
 
@@ -73,4 +77,6 @@ def test_without_leaves_rows_out_of_chunks_and_sums() -> None:
     source = Without(open_source(X, X[:, 0], chunk=4), np.array([0, 5, 9]))
     np.testing.assert_array_equal(np.concatenate([c.X for c in source.chunks()]), np.delete(X, [0, 5, 9], axis=0))
     assert source.n == 7
+    np.testing.assert_array_equal(source.head(4).X, X[1:4])
+    np.testing.assert_array_equal(Without(open_source(X, X[:, 0], chunk=4), np.arange(8)).head(2).X, X[8:])
     assert float(source.reduce(lambda c: (c.Y.sum(),))[0]) == np.delete(X, [0, 5, 9], axis=0)[:, 0].sum()

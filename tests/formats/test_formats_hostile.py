@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from relumine import Network
+from relumine.results import ModelFileError
 
 COUNT = 200
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'relumine[onnx]'")
@@ -220,3 +221,70 @@ def test_two_hundred_malformed_files(tmp_path: Path) -> None:
     _, refused, _, loaded = summary.split()
     assert int(refused) + int(loaded) == COUNT + 1
     assert int(refused) >= 150  # what loads differs from a valid file in numbers only (JSON, ONNX have no checksum)
+
+
+def same(one: Network, two: Network) -> bool:
+    return one.activation == two.activation and all(
+        np.array_equal(getattr(one, key), getattr(two, key)) for key in ("W", "b", "a", "v", "c")
+    )
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "safetensors", "npz"])
+@pytest.mark.parametrize("which", [0, 1])
+def test_one_changed_byte_never_changes_a_number(tmp_path: Path, suffix: str, which: int) -> None:
+    """Every byte of a file of ours, changed in a random way: the same network, or a refusal."""
+    net, path = networks()[which], tmp_path / f"net.{suffix}"
+    net.save(path)
+    data, rng = path.read_bytes(), np.random.default_rng(which)
+    refused = 0
+    for at in range(0, len(data), 1 if len(data) < 1500 else 2):
+        out = bytearray(data)
+        out[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(out)
+        try:
+            back = Network.load(path)
+        except ModelFileError:
+            refused += 1
+            continue
+        assert same(back, net), at
+    assert refused > 0.5 * len(range(0, len(data), 1 if len(data) < 1500 else 2))
+
+
+def foreign_graph(**gemm: float) -> bytes:
+    """A graph as another tool writes it, square so that a lost transB would go unnoticed by shapes."""
+    from onnx import helper, numpy_helper
+
+    rng = np.random.default_rng(3)
+    arrays = {"A": rng.normal(size=(3, 3)), "k": rng.normal(size=3), "B": rng.normal(size=(3, 1))}
+    nodes = [
+        helper.make_node("Gemm", ["x", "A", "k"], ["z"], **(gemm or {"transB": 1})),
+        helper.make_node("Relu", ["z"], ["h"]),
+        helper.make_node("MatMul", ["h", "B"], ["y"]),
+    ]
+    info = [helper.make_tensor_value_info("x", 11, ["N", 3]), helper.make_tensor_value_info("y", 11, ["N", 1])]
+    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph(nodes, "g", info[:1], info[1:], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+def test_a_damaged_foreign_graph_keeps_its_meaning(tmp_path: Path) -> None:
+    """One changed byte beside the numbers: the same network, or a refusal (numbers of others have no checksum)."""
+    path = tmp_path / "net.onnx"
+    data = foreign_graph()
+    path.write_bytes(data)
+    net, rng = Network.load(path), np.random.default_rng(0)
+    numbers = {number for key in ("W", "b", "a", "c") for number in np.ravel(getattr(net, key)).tolist()}
+    for at in range(len(data)):
+        out = bytearray(data)
+        out[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(out)
+        try:
+            back = Network.load(path)
+        except ModelFileError:
+            continue
+        changed = sum(number not in numbers for key in ("W", "b", "a", "c") for number in np.ravel(getattr(back, key)))
+        assert same(back, net) or changed == 1, at
+    path.write_bytes(data.replace(b"transB", b"transC"))
+    with pytest.raises(ModelFileError, match="transC"):
+        Network.load(path)

@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from relumine.cli.advise import advise as command
+from relumine.cli.guard import Guard
 from relumine.papers.mondelli2019.regimes import regime
 from relumine.recovery import advice as module
 from relumine.recovery.advice import advise
@@ -144,23 +145,24 @@ def test_numpy_sizes_are_sizes() -> None:
 
 @pytest.fixture
 def app() -> typer.Typer:
-    app = typer.Typer()
-    app.command()(command)
+    app = typer.Typer(cls=Guard)  # with the guard that turns errors into words
+    app.command("advise")(command)
+    app.callback()(lambda: None)
     return app
 
 
 def test_command_speaks(app: typer.Typer) -> None:
-    result = CliRunner().invoke(app, ["--dim", "10", "--width", "20"])
+    result = CliRunner().invoke(app, ["advise", "--dim", "10", "--width", "20"])
     assert result.exit_code == 0
     assert "Possible in principle" in result.output
     assert "samples" in result.output
-    result = CliRunner().invoke(app, ["--dim", "36", "--width", "230", "--activation", CUBIC])
+    result = CliRunner().invoke(app, ["advise", "--dim", "36", "--width", "230", "--activation", CUBIC])
     assert result.exit_code == 1
     assert "Theorem 1" in result.output.replace("\n", " ")
 
 
 def test_command_prints_json(app: typer.Typer) -> None:
-    result = CliRunner().invoke(app, ["--dim", "10", "--width", "5", "--samples", "400", "--json"])
+    result = CliRunner().invoke(app, ["advise", "--dim", "10", "--width", "5", "--samples", "400", "--json"])
     content = json.loads(result.output)
     assert result.exit_code == 0
     assert (content["given"], content["samples"]) == (400, 330)
@@ -169,13 +171,13 @@ def test_command_prints_json(app: typer.Typer) -> None:
 
 
 def test_command_refuses_in_words(app: typer.Typer) -> None:
-    result = CliRunner().invoke(app, ["--dim", "0", "--width", "5"])
+    result = CliRunner().invoke(app, ["advise", "--dim", "0", "--width", "5"])
     assert result.exit_code == 2
     assert "Traceback" not in result.output
 
 
 def test_too_few_samples_are_not_worth_trying(app: typer.Typer) -> None:
-    result = CliRunner().invoke(app, ["--dim", "10", "--width", "20", "--samples", "100"])
+    result = CliRunner().invoke(app, ["advise", "--dim", "10", "--width", "20", "--samples", "100"])
     assert result.exit_code == 1
     assert "samples  1,155 needed for exact data; you have 100" in result.output
     noisy = str(advise(10, 20, samples=5000, noise=True))

@@ -13,7 +13,8 @@ import pytest
 from safetensors import safe_open
 
 import relumine as rl
-from relumine.fit.journal import Journal
+from relumine.data.sources import as_samples, open_source
+from relumine.fit.journal import Journal, digest
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +113,7 @@ def test_a_half_written_file_is_never_read(planted, tmp_path, monkeypatch: pytes
         rl.recover(X, y, width=6, rng=0, checkpoint=path, checkpoint_every=0.0, progress=stopper(20))
     before = path.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("relumine.fit.journal.os.replace", lambda *_: (_ for _ in ()).throw(Stop))
+        patch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(Stop))
         with pytest.raises(Stop):
             rl.recover(X, y, width=6, rng=0, checkpoint=path, checkpoint_every=0.0)
     assert path.read_bytes() == before
@@ -209,3 +210,75 @@ def test_what_cannot_be_a_checkpoint(options: dict, planted) -> None:
     _, X, y = planted
     with pytest.raises(rl.InvalidInput, match="checkpoint"):
         rl.recover(X, y, width=6, **options)
+
+
+@pytest.mark.parametrize("change", ["a late row of X", "a late row of y", "a weight", "the weights gone"])
+def test_one_other_number_is_another_run(change: str, planted, tmp_path) -> None:
+    """Not only among the first rows."""
+    _, X, y = planted
+    weight = np.ones(len(y))
+    path, options = tmp_path / "state", {"width": 6, "rng": 0, "checkpoint": tmp_path / "state"}
+    with pytest.raises(Stop):
+        rl.recover(X, y, sample_weight=weight, checkpoint_every=0.0, progress=stopper(3), **options)
+    before = path.read_bytes()
+    X2, y2, weight2 = X.copy(), y.copy(), weight.copy()
+    if change == "a late row of X":
+        X2[400, 3] = np.nextafter(X2[400, 3], 9.0)
+    elif change == "a late row of y":
+        y2[499] += 1e-12
+    elif change == "a weight":
+        weight2[450] = 2.0
+    with pytest.raises(rl.InvalidInput, match="data differ") as caught:
+        rl.recover(X2, y2, sample_weight=None if change == "the weights gone" else weight2, **options)
+    assert caught.value.argument == "checkpoint"
+    assert path.read_bytes() == before
+
+
+def test_the_digest_is_of_the_rows_and_not_of_their_chunks(planted) -> None:
+    _, X, y = planted
+    digests = {digest(open_source([(X[:k], y[:k]), (X[k:], y[k:])])) for k in (1, 100, 499)}
+    assert digests == {digest(open_source(X, y))} == {digest(as_samples(X, y))}
+    assert digest(as_samples(X, y[:, None])) != digest(as_samples(X, y))
+    assert digest(as_samples(X[::-1], y[::-1])) != digest(as_samples(X, y))
+
+
+def test_finished_minimisations_are_kept_at_once(planted, tmp_path) -> None:
+    """Long before the first interval is over."""
+    _, X, y = planted
+    path = tmp_path / "state"
+    steps = []
+    rl.recover(X, y, width=6, rng=0, progress=steps.append)
+    first = sum(step.stage == "start 1" for step in steps)
+    with pytest.raises(Stop):
+        rl.recover(X, y, width=6, rng=0, checkpoint=path, checkpoint_every=1e9, progress=stopper(first + 1))
+    with safe_open(path, framework="numpy") as file:
+        assert "0.U" in file.keys()  # noqa: SIM118
+    again = []
+    rl.recover(X, y, width=6, rng=0, checkpoint=path, progress=again.append)
+    assert again[0].stage != "start 1", "the first start is not taken again"
+
+
+def test_a_failed_write_leaves_nothing_behind(planted, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, X, y = planted
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("relumine.formats.files.os.fsync", full)
+    with pytest.raises(rl.InvalidInput, match=r"state cannot be written: .*No space left"):
+        rl.recover(X, y, width=6, rng=0, checkpoint=tmp_path / "state")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_timeout_is_gone_on_from(planted, tmp_path) -> None:
+    _, X, y = planted
+    undisturbed = rl.recover(X, y, width=6, rng=0)
+    path = tmp_path / "state"
+
+    def slow(_: object) -> None:
+        time.sleep(0.02)
+
+    stopped = rl.recover(X, y, width=6, rng=0, checkpoint=path, seconds=0.3, progress=slow)
+    assert stopped.status is rl.Status.INTERRUPTED
+    found = rl.recover(X, y, width=6, rng=0, checkpoint=path)
+    np.testing.assert_array_equal(found.network.W, undisturbed.network.W)

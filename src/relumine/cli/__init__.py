@@ -25,6 +25,9 @@ app = typer.Typer(
     cls=Guard,
     help="Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 not recovered, 2 bad input, 3 stopped early, 4 a package is missing, 70 a fault of "
+    "relumine, 74 a file could not be written, 130 aborted.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from relumine.cli.exits import BAD_INPUT, FAILED
+from relumine.cli.exits import FAILED
 from relumine.recovery.advice import advise as ask
-from relumine.results import InvalidInput
 
 __all__ = ["advise"]
 
@@ -28,13 +27,8 @@ def advise(
 
     Exit codes: 0 worth trying, 1 hopeless or beyond this machine, 2 bad input.
     """
-    try:
-        advice = ask(
-            dim, width, activation, samples or None, weights="separated" if separated else "random", noise=noise
-        )
-    except InvalidInput as error:
-        Console(stderr=True, highlight=False).print(str(error), markup=False)
-        raise typer.Exit(BAD_INPUT) from None
+    weights = "separated" if separated else "random"
+    advice = ask(dim, width, activation, samples or None, weights=weights, noise=noise)  # type: ignore[arg-type]
     if as_json:
         typer.echo(json.dumps(advice.to_dict()))
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,27 +13,32 @@ import typer
 
 import relumine as rl
 from relumine.cli.exits import FAILED
-from relumine.cli.options import AsJson, Quiet, Seed
+from relumine.cli.options import AsJson, DecimalMark, Delimiter, Ignore, Quiet, Seed, SkipBadRows
+from relumine.cli.outcome import check_file, read_files
 from relumine.cli.table import columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.data.sources import materialise
 from relumine.report import write_text
-from relumine.results import InvalidInput, RelumineWarning
+from relumine.results import InvalidInput
 
 __all__ = ["decode"]
 
 
 def decode(
     source: Annotated[str, typer.Argument(help="Rows: csv, parquet, npy (n, d+1), or npz with X and y.")],
-    out: Annotated[Path, typer.Argument(help="Where w goes: csv (coordinate, w, standard_error) or json.")],
+    place: Annotated[
+        Path | None, typer.Argument(metavar="[OUT]", help="Where w goes: csv (coordinate, w, standard_error) or json.")
+    ] = None,
+    *,
     bound: Annotated[float, typer.Option(help="Θ with |w_k| ≤ Θ; 'inf' if unknown (gauss-newton only).")],
     method: Annotated[str, typer.Option(help="gauss-newton, centered or plain.")] = "gauss-newton",
     target: Annotated[str, typer.Option(help="Label column: a name or a number; default: 'y' or the last.")] = "",
-    ignore: Annotated[str | None, typer.Option(help="Columns to leave out, a,b,c.")] = None,
+    ignore: Ignore = None,
     slope: Annotated[float, typer.Option(help="Slope left of the kink: 0 ReLU, -1 absolute value.")] = 0.0,
-    skip_bad_rows: Annotated[
-        bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
-    ] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The same as OUT.")] = None,
+    skip_bad_rows: SkipBadRows = False,
+    delimiter: Delimiter = None,
+    decimal: DecimalMark = None,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -44,20 +48,19 @@ def decode(
     The file is written only if w was recovered.
     """
     talk = Talk(as_json, quiet)
-    if out.suffix.lower() not in (".csv", ".json"):
-        raise InvalidInput(f"{out}: the output must end in .csv or .json")
-    if out.is_dir() or not out.parent.is_dir():
-        raise InvalidInput(f"{out}: {'is a folder' if out.is_dir() else 'there is no such folder'}")
-    table = open_table(source)
+    if place is not None and out is not None:
+        raise InvalidInput(f"w goes to one file: {place} or {out}")
+    out = place or out
+    if out is None:
+        raise InvalidInput("say where w goes: --out w.csv")
+    check_file(out, (".csv", ".json"), read_files(source))
+    table = open_table(source, delimiter, decimal)
     names, labels = table.choose(target or None, [], columns_of(ignore), skip_bad_rows)
     for sentence in table.assumed:
         talk.note(sentence)
     samples = materialise(table.source(names, labels, skip_bad_rows))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", RelumineWarning)
+    with talk.listening():
         found = rl.decode(samples.X, samples.y, bound, method, slope=slope, rng=seed, on_failure="return")  # type: ignore[arg-type]
-    for warning in caught:
-        talk.warn(f"warning: {warning.message}")
     if found.ok:
         _write_decoding(found, names, out)
     talk.answer(str(found), _decoding_summary(found))

@@ -18,7 +18,8 @@ from rich.text import Text
 
 import relumine as rl
 from relumine.cli.exits import FAILED
-from relumine.results import InvalidInput, Progress
+from relumine.cli.words import advice
+from relumine.results import InvalidInput, MissingPackage, Progress
 
 __all__ = ["demo"]
 
@@ -31,7 +32,7 @@ def demo(
     samples: Annotated[int, typer.Option(help="Samples; 0: five per parameter.", min=0, max=10**9)] = 0,
     noise: Annotated[float, typer.Option(help="Standard deviation of label noise.", min=0.0)] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of everything.", min=0, max=2**62)] = 0,
-    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("relumine-demo.png"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the picture goes.")] = Path("relumine-demo.png"),
 ) -> None:
     """Hide a network, show only samples of it, and recover it before your eyes."""
     if samples * dim > _MOST:
@@ -42,10 +43,10 @@ def demo(
         raise InvalidInput(f"--noise is a standard deviation, got {noise}")
     console = Console()
     truth = rl.planted.network(dim, width, rng=seed)
-    n = samples or 5 * width * (dim + 1)
+    n = samples or 5 * truth.parameters
     X, y = rl.planted.sample(truth, n, noise=noise, rng=seed + 1)
     console.print(
-        f"A hidden network: {dim} inputs, {width} ReLU units, {width * (dim + 1)} parameters"
+        f"A hidden network: {dim} inputs, {width} ReLU units, {truth.parameters} parameters"
         + (f", {width / dim:g} units per input." if width > dim else ".")
     )
     console.print(f"All that is shown: {n} random inputs and its {n} answers.\n")
@@ -70,7 +71,7 @@ def demo(
     if found.network.m == truth.m:
         _picture(console, truth, found.network, losses, out)
     if not found.ok:
-        console.print(found.status.advice)
+        console.print(advice(found.status))
         raise typer.Exit(FAILED)
     program = "relumine" if shutil.which("relumine") else os.path.relpath(sys.argv[0])
     console.print(
@@ -105,9 +106,7 @@ def _picture(console: Console, truth: rl.Network, found: rl.Network, losses: lis
         from relumine.report.plots import true_and_found
 
         true_and_found(truth, found, losses, out)
-    except ImportError:
-        console.print("(No picture: it needs matplotlib, pip install 'relumine[plot]'.)", markup=False)
-    except OSError as error:
+    except (MissingPackage, OSError) as error:
         console.print(f"(No picture: {error}.)", markup=False)
     else:
         console.print(f"Picture: {out}", markup=False)

@@ -7,8 +7,9 @@
   3  stopped early (time limit or Ctrl-C): the best network so far was written
   4  an optional package is missing; the message names it
  70  a fault of relumine itself; --debug shows where
+ 74  a file could not be written: disk full, no permission; the message names it
 130  aborted by a second Ctrl-C (or one before there was anything to save)
 ===  =====================================================================================
 """
 
-FAILED, BAD_INPUT, STOPPED, MISSING_PACKAGE, FAULT, ABORTED = 1, 2, 3, 4, 70, 130
+FAILED, BAD_INPUT, STOPPED, MISSING_PACKAGE, FAULT, NOT_WRITTEN, ABORTED = 1, 2, 3, 4, 70, 74, 130

@@ -10,14 +10,26 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from relumine.cli.exits import ABORTED, BAD_INPUT, FAILED, FAULT, MISSING_PACKAGE
-from relumine.results import RecoveryFailed, RelumineError
+from relumine.cli.exits import ABORTED, BAD_INPUT, FAILED, FAULT, MISSING_PACKAGE, NOT_WRITTEN
+from relumine.cli.words import in_options
+from relumine.results import InvalidInput, MissingPackage, NotWritten, RecoveryFailed, RelumineError
 
 __all__ = ["Guard"]
 
 # errors of the command line itself (and typer.Exit) have their own words; typer brings its own copy of click
 _OWN: tuple[type[BaseException], ...] = (typer.BadParameter.__mro__[2], typer.Exit, typer.Abort)
 assert _OWN[0].__name__ == "ClickException"
+
+# the first kind that fits
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (RecoveryFailed, FAILED),
+    (MissingPackage, MISSING_PACKAGE),
+    (NotWritten, NOT_WRITTEN),
+    (RelumineError, BAD_INPUT),
+    (ImportError, MISSING_PACKAGE),
+    (OSError, BAD_INPUT),
+    (MemoryError, BAD_INPUT),
+)
 
 
 class Guard(TyperGroup):
@@ -57,38 +69,17 @@ class Guard(TyperGroup):
 
 
 def _explain(error: Exception) -> tuple[int, str]:
-    """Exit code and words for an error."""
-    if isinstance(error, RecoveryFailed):
-        return FAILED, str(error)
+    """Exit code and words for an error, by its type."""
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), FAULT)
+    if isinstance(error, InvalidInput):
+        return code, in_options(error)
     if isinstance(error, RelumineError):
-        return MISSING_PACKAGE if "pip install" in str(error) else BAD_INPUT, in_options(str(error))
+        return code, str(error)
     if isinstance(error, ImportError):
-        return (
-            MISSING_PACKAGE,
-            f"{error}; install what is missing, for instance pip install 'relumine[plot,onnx,torch]'",
-        )
+        return code, f"{error}; install the package that is missing"
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename is not None else ""
-        return BAD_INPUT, f"{where}{error.strerror or error}"
+        return code, f"{where}{error.strerror or error}"
     if isinstance(error, MemoryError):
-        return BAD_INPUT, f"this does not fit into memory ({error or 'allocation failed'}); use fewer rows or columns"
-    return FAULT, f"a fault of relumine itself: {type(error).__name__}: {error}\nRun again with --debug and report it."
-
-
-def in_options(message: str) -> str:
-    """Python's arguments in a message as the options of the command line."""
-    for python, option in (
-        ("bad_rows='skip'", "--skip-bad-rows"),
-        ("choose other features=", "leave the column out with --ignore"),
-        ("leave it out with features=[…]", "leave it out with --ignore NAME"),
-        ("name the target= column", "name the --target column"),
-        ("method='auto'", "--method auto"),
-        ("(starts=)", "(--starts)"),
-        ("width=None", "no --width"),
-        ("a larger width", "a larger --width"),
-        ("a smaller width", "a smaller --width"),
-        ("on_failure='return'", "--save"),
-        ("invalid UTF8 data", "the file is not UTF-8; save it as UTF-8"),
-    ):
-        message = message.replace(python, option)
-    return message
+        return code, f"this does not fit into memory ({error or 'allocation failed'}); use fewer rows or columns"
+    return code, f"a fault of relumine itself: {type(error).__name__}: {error}\nRun again with --debug and report it."

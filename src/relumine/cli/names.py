@@ -1,38 +1,34 @@
-"""Names of the inputs, kept with a network where its file can hold them, so that new rows are matched by name."""
+"""A network from a model file or from a saved result, and what such a file says beside its numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from relumine.formats import tensors
-from relumine.formats.files import write_atomically
-from relumine.formats.parameters import Parameters
+from relumine.formats import Labels, read_labels
 from relumine.network import Network
-from relumine.report import load
-from relumine.results import ModelFileError
+from relumine.report import is_result, load
+from relumine.results import Recovery
 
-__all__ = ["keep", "names_in"]
+__all__ = ["labels_of", "names_in", "network_of"]
 
 
-def keep(net: Network, path: Path, features: Sequence[str] | None) -> None:
-    """Write a network, with the names of its inputs if the format has room for them (safetensors)."""
-    if features is None or path.suffix.lower() != ".safetensors":
-        net.save(path)
-        return
-    parameters = Parameters(net.W, net.b, net.a, net.v, net.c, net.activation)
-    write_atomically(path, tensors.to_bytes(parameters, features))
+def network_of(path: Path) -> Network:
+    """The network in a model file or in a saved result."""
+    found = _result(path)
+    return Network.load(path) if found is None else found.network
+
+
+def labels_of(path: Path) -> Labels:
+    """Names of the inputs and the status that a model file or a saved result holds."""
+    found = _result(path)
+    return read_labels(path) if found is None else Labels(found.origin.features, found.status.value)
 
 
 def names_in(path: Path) -> list[str]:
     """Names of the inputs in a network file or a saved result; none if there are none."""
-    kind = path.suffix.lower()
-    if kind == ".safetensors":
-        return tensors.names_of(path)
-    if kind != ".json":
-        return []
-    try:
-        names = load(path).details.get("features")
-    except ModelFileError:
-        return []
-    return [str(name) for name in names] if isinstance(names, list) else []
+    return list(labels_of(path).features)
+
+
+def _result(path: Path) -> Recovery | None:
+    """A saved result; None for a network."""
+    return load(path) if path.suffix.lower() == ".json" and is_result(path) else None

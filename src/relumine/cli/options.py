@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from math import isqrt
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,21 +12,66 @@ import typer
 from relumine import activations
 from relumine.results import InvalidInput
 
-__all__ = ["AsJson", "Quiet", "Seed", "activation_names", "image_shape", "methods"]
+__all__ = [
+    "ActivationName",
+    "AsJson",
+    "Checkpoint",
+    "CheckpointEvery",
+    "DecimalMark",
+    "Delimiter",
+    "Features",
+    "Force",
+    "Ignore",
+    "Images",
+    "Method",
+    "Out",
+    "Quiet",
+    "ReportFile",
+    "Save",
+    "Seconds",
+    "Seed",
+    "SkipBadRows",
+    "Starts",
+    "Target",
+    "Width",
+    "image_shape",
+]
+
+
+def _activations() -> list[str]:
+    """For shell completion."""
+    return [name for name in activations.names() if "(" not in name]
+
+
+def _methods() -> list[str]:
+    """For shell completion."""
+    return ["auto", "awasthi", "zhong"]
+
 
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.", min=0, max=2**63 - 1)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]
 
-
-def activation_names() -> list[str]:
-    """For shell completion."""
-    return [name for name in activations.names() if "(" not in name]
-
-
-def methods() -> list[str]:
-    """For shell completion."""
-    return ["auto", "awasthi", "zhong"]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save the network: .safetensors, .onnx, .npz or .json.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="Write a page to look at, .html.")]
+Save = Annotated[Path | None, typer.Option(help="Save the whole result, .json, for `relumine report`.")]
+Force = Annotated[bool, typer.Option("--force", help="Write --out even if the network was not recovered.")]
+Seconds = Annotated[float | None, typer.Option(help="Time limit; then the best so far is kept.")]
+Images = Annotated[str | None, typer.Option(help="Show units as images: HEIGHTxWIDTH or 'square'.")]
+Delimiter = Annotated[str | None, typer.Option(help="What separates the columns of a csv file; default: found out.")]
+DecimalMark = Annotated[str | None, typer.Option("--decimal", help="'.' or ',' in numbers; default: found out.")]
+SkipBadRows = Annotated[
+    bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
+]
+Width = Annotated[int | None, typer.Option(help="Hidden units; default: found.", min=0, max=100_000)]
+ActivationName = Annotated[str, typer.Option(help="Activation of the units.", autocompletion=_activations)]
+Method = Annotated[str, typer.Option(help="auto, awasthi or zhong.", autocompletion=_methods)]
+Starts = Annotated[int | None, typer.Option(help="Most starts (20; 1 if hopeless).", min=1, max=100_000)]
+Target = Annotated[str | None, typer.Option(help="Output column; default: 'y', or the last. 'u,v' for several.")]
+Features = Annotated[str | None, typer.Option(help="Input columns, a,b,c; default: all others.")]
+Ignore = Annotated[str | None, typer.Option(help="Columns to leave out, a,b,c.")]
+Checkpoint = Annotated[Path | None, typer.Option(help="Keep the state of a long run here, and go on from it.")]
+CheckpointEvery = Annotated[float, typer.Option(help="Seconds between two writes of --checkpoint.", min=0.0)]
 
 
 def image_shape(text: str | None, d: int) -> tuple[int, int] | None:

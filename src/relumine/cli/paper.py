@@ -38,7 +38,9 @@ def paper(
     workers: Annotated[
         int | None, typer.Option(help="Processes, where the experiment can use them.", min=1, max=256)
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for JSON and PNG; default: the paper's name.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for JSON and PNG; default: the paper's name.")
+    ] = None,
 ) -> None:
     """Run a paper's figure: numbers to JSON (a stopped run resumes), then the picture from the JSON."""
     if not name:

@@ -12,15 +12,16 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from relumine.cli.export import network_of
-from relumine.cli.names import names_in
-from relumine.cli.options import AsJson, Quiet
+from relumine.cli.names import labels_of, names_in, network_of
+from relumine.cli.options import AsJson, DecimalMark, Delimiter, Quiet, SkipBadRows
+from relumine.cli.outcome import check_file, read_files
 from relumine.cli.table import Table, columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.data.sources import materialise
+from relumine.formats.files import write_atomically
 from relumine.network import Network
 from relumine.report import write_text
-from relumine.results import InvalidInput
+from relumine.results import InvalidInput, Status
 
 Array = NDArray[np.float64]
 
@@ -36,34 +37,32 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where predictions go, .csv or .npy; default: stdout.")
     ] = None,
-    skip_bad_rows: Annotated[
-        bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
-    ] = False,
+    skip_bad_rows: SkipBadRows = False,
+    delimiter: Delimiter = None,
+    decimal: DecimalMark = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Predict with a network. Columns go by the names kept with it (.safetensors, a saved result), else by order."""
     talk = Talk(as_json, quiet)
-    net, table = network_of(network), open_table(file)
-    if out is not None and out.suffix.lower() not in (".csv", ".npy"):
-        raise InvalidInput(f"{out}: predictions go to .csv or .npy")
+    if out is not None:
+        check_file(out, (".csv", ".npy"), sources=(network, *read_files(file)))
+    net, table, status = network_of(network), open_table(file, delimiter, decimal), labels_of(network).status
+    if status and not Status(status).ok:
+        talk.warn(f"warning: {network} holds a network that was not recovered (status: {status})")
     inputs, truth = _columns(table, net, columns_of(features) or _remembered(network, table))
     for sentence in table.assumed:
         talk.note(sentence)
-    # a source has a target; where the file holds none, the last input stands in for it
-    asked, target = (inputs, truth) if truth else (inputs[:-1], inputs[-1])
-    if not asked:
-        raise InvalidInput(f"{table.path} has one column only; add a second one (it may be all zeros)")
-    source = table.source(asked, [target], skip_bad_rows)
+    source = table.source(inputs, [] if truth is None else [truth], skip_bad_rows)
     samples = materialise(source)
     if source.skipped:
         talk.note(f"left out: {source.skipped} rows with missing values or text")
-    X = np.column_stack([samples.X, samples.y])[:, : net.d]
+    X = samples.X
     predicted = net(X)
     content: dict[str, Any] = {"rows": len(X), "features": inputs, "written": {}}
     words = f"{len(X)} rows"
     if truth and net.q is None:
-        error = float(np.sqrt(np.mean((samples.y - predicted) ** 2)))
+        error = float(np.sqrt(np.mean((samples.Y[:, 0] - predicted) ** 2)))
         content["rms_error"] = error
         words += f"; root mean square error against {truth}: {error:.3g}"
     if out is not None:
@@ -121,9 +120,6 @@ def _write(predicted: Array, out: Path) -> None:
     if out.suffix.lower() == ".csv":
         write_text(out, _csv(predicted))
         return
-    partial = out.with_name(f".{out.name}.partial.npy")
-    try:
-        np.save(partial, predicted)
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
+    content = io.BytesIO()
+    np.save(content, predicted)
+    write_atomically(out, content.getvalue())

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import typer
+
+from relumine.results import RelumineWarning
 
 __all__ = ["Talk"]
 
@@ -26,6 +31,15 @@ class Talk:
     def warn(self, words: str) -> None:
         """What must be said even quietly."""
         typer.echo(words, err=True)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """While something runs: what the library warns of is said at its end."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RelumineWarning)
+            yield
+        for warning in caught:
+            self.warn(f"warning: {warning.message}")
 
     def answer(self, words: str, content: dict[str, Any]) -> None:
         """The answer, in words or as JSON."""

@@ -1,4 +1,4 @@
-"""Progress on stderr while a search runs, its losses kept for the report, and Ctrl-C that stops it gently."""
+"""Progress on stderr while a search runs, and Ctrl-C that stops it gently."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STAGES = 100  # that are spoken of
 
 
 class Watch:
-    """A progress callback. ``trace``: [(stage, losses)]; ``expected``: how long a search for so many units takes.
+    """A progress callback. ``expected``: how long a search for so many units takes.
 
     The first Ctrl-C lets the search return its best network (at its next step); the second aborts. One before the
     first step aborts at once: there is nothing to keep yet.
@@ -33,7 +33,7 @@ class Watch:
     def __init__(self, seconds: float | None = None, quiet: bool = False) -> None:
         self.seconds, self.quiet = seconds, quiet
         self.expected: Callable[[int], float] | None = None
-        self.trace: list[tuple[str, list[float]]] = []
+        self.stages = 0
         self.began = time.perf_counter()
         self.stopping = False
         self._last: Progress | None = None
@@ -58,8 +58,8 @@ class Watch:
             signal.signal(signal.SIGINT, self._before)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if not self.trace:
-            raise KeyboardInterrupt
+        if not self.stages:
+            signal.default_int_handler(number, frame)  # the usual end: there is nothing to keep
         self.stopping = True
         if self._alive:
             self._live.stop()  # which also gives the cursor back
@@ -71,28 +71,28 @@ class Watch:
         """Take note of a step."""
         if self._last is None or self._last.stage != step.stage or step.iteration <= self._last.iteration:
             self._say()
-            self.trace.append((step.stage, []))
-        self.trace[-1][1].append(float(step.loss))
+            self.stages += 1
         self._last = step
         if time.perf_counter() - self._said > _PATIENCE:
             self._say()
         if self._alive and not self.stopping:
             self._live.update(Text(self.line(step)))
-        if self.stopping:
-            raise KeyboardInterrupt
+        if self.stopping:  # as if Ctrl-C came now, between two steps: the run then returns what it has
+            signal.default_int_handler(signal.SIGINT, None)
 
     def _say(self) -> None:
         """Where nothing is redrawn, a line at the end of each stage, and now and then in a long one."""
-        if self._last is not None and not self.quiet and not self._alive and len(self.trace) <= _STAGES:
+        if self._last is not None and not self.quiet and not self._alive and self.stages <= _STAGES:
             typer.echo(self.line(self._last), err=True)
             self._said = time.perf_counter()
 
     def line(self, step: Progress) -> str:
         """Stage, loss, units, time."""
         spent = time.perf_counter() - self.began
-        units = "" if step.units is None else f"  {step.units} units"
         clock = f"{duration(spent)}{self._left(step, spent)}"
-        return f"{step.stage:10s} step {step.iteration:3d}  loss {step.loss:7.1e}{units}  {clock}"
+        # without units there is no fit, and no loss of one
+        fit = "" if step.units is None else f"  loss {step.loss:7.1e} of the affine fit's  {step.units} units"
+        return f"{step.stage:10s} step {step.iteration:3d}{fit}  {clock}"
 
     def _left(self, step: Progress, spent: float) -> str:
         """The time left: at most, where there is a limit; about, where there is an estimate."""

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.data.sources.arrays import MappedSource
-from relumine.data.sources.chunks import Chunk, LocalSource, Part, add_up, join
+from relumine.data.sources.chunks import Change, Chunk, Part, Source, add_up, join, slices
 from relumine.data.sources.columnar import Parquet
-from relumine.data.sources.tables import Columns, TableSource, choose_columns, find_files, pick, reader_of
+from relumine.data.sources.columns import Columns, pick
+from relumine.data.sources.local import LocalSource, Mapped
+from relumine.data.sources.tables import TableSource, choose_columns, find_files, reader_of
 from relumine.results import InvalidInput, RelumineError
 
 try:
@@ -37,6 +39,7 @@ _FAN_IN = 8  # sums added by one task of the tree
 _RETRIES = 4
 _GRACE = 15.0  # seconds without scheduler, or without any worker, before giving up
 _POLL = 1.0
+_MEMORY_SHARE = 0.5  # of the workers' memory for rows, raw and prepared: at 0.6 they begin to write to disk
 _PIECE_NUMBERS = 1 << 23  # numbers read by one task (64 MB), if the row groups allow
 
 
@@ -47,13 +50,15 @@ class DaskSource:
     """
 
     passes: int | None = None
+    resident = False
 
-    def __init__(
-        self, client: Any, partitions: list[Any], template: LocalSource, label: str, n: int | None = None
-    ) -> None:
+    def __init__(self, client: Any, partitions: list[Any], template: Source, label: str, d: int | None = None) -> None:
         self.client, self.partitions = client, partitions
-        self.d, self.q, self.vector, self.names = template.d, template.q, template.vector, template.names
-        self.n, self.label, self.skipped = n, label, 0
+        self.d, self.q, self.vector = d or template.d, template.q, template.vector
+        self.names = template.names if d is None else None
+        self.label, self.assumed = label, template.assumed
+        self.n: int | None = None
+        self.skipped = 0
         self._first: list[int] | None = None
 
     def reduce(self, part: Part) -> tuple[Array, ...]:
@@ -79,11 +84,9 @@ class DaskSource:
         for p in self.partitions:
             chunks, _ = self._result(partial(_same, p))
             for chunk in chunks:
-                step = rows or max(len(chunk.Y), 1)
-                for s in (slice(i, i + step) for i in range(0, len(chunk.Y), step)):
-                    weight = None if chunk.weight is None else chunk.weight[s]
-                    yield _aligned(Chunk(chunk.X[s], chunk.Y[s], weight, first))
-                    first += len(chunk.Y[s])
+                for s in slices(len(chunk.Y), rows or max(len(chunk.Y), 1)):
+                    yield _aligned(chunk.at(s)._replace(first=first))
+                    first += s.stop - s.start
 
     def head(self, rows: int = 1024) -> Chunk:
         """The first rows (see ``Source``)."""
@@ -102,6 +105,21 @@ class DaskSource:
         wanted = [(p, indices[a:b] - f) for p, f, a, b in zip(self.partitions, firsts, edges, edges[1:]) if b > a]
         found = self._result(lambda: self._submit(_same, [self._submit(_rows, p, at) for p, at in wanted]))
         return join(found) if found else Chunk(np.empty((0, self.d)), np.empty((0, self.q)))
+
+    def map(self, change: Change, d: int | None = None, dropped: int = 0) -> Source:
+        """Changed once by the workers, who keep the result, if their memory allows; else on every pass."""
+        firsts = self._firsts()
+        if not self._fits((self.n or 0) * (self.d + self.q + (d or self.d) + self.q) * 8):
+            return Mapped(self, change, d, dropped)
+        state = self._submit(_same, change, priority=1)
+        made = [self._submit(_change, p, state, first) for p, first in zip(self.partitions, firsts)]
+        return DaskSource(self.client, made, self, self.label, d)
+
+    def _fits(self, size: float) -> bool:
+        """Whether the workers together may hold so many bytes; without a limit they may."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [worker["memory_limit"] for worker in workers]
+        return bool(limits) and (not all(limits) or size <= _MEMORY_SHARE * sum(limits))
 
     def _firsts(self) -> list[int]:
         """Number of rows before each partition; reads the data if it has not been read yet."""
@@ -166,12 +184,13 @@ def open_files(paths: Any, target: Any, features: Any, weight: Any, client: Any,
     client = _client(client)
     files = find_files(paths)
     skip = options.get("bad_rows") == "skip"
-    columns = choose_columns(files, reader_of(files, skip), target, features, weight)
+    text = {name: options.pop(name) for name in ("delimiter", "decimal") if name in options}
+    columns = choose_columns(files, reader_of(files, skip, **text), target, features, weight)
 
     def part(path: str, groups: list[int] | None = None) -> TableSource:
-        return TableSource([path], reader_of([path], skip), columns, groups, label=path, **options)
+        return TableSource([path], reader_of([path], skip, **text), columns, groups, False, label=path, **options)
 
-    sources = [part(path, groups) for path in files for groups in _groups(path, columns, reader_of([path]))]
+    sources = [part(path, groups) for path in files for groups in _groups(path, columns)]
     futures = client.map(_load, sources, key=f"relumine-read-{uuid.uuid4().hex}", pure=False)
     label = f"{paths if isinstance(paths, str) else files[0]} ({len(files)} files on Dask)"
     return DaskSource(client, futures, sources[0], label)
@@ -202,10 +221,11 @@ def _client(client: Any) -> Any:
     return client
 
 
-def _groups(path: str, columns: Columns, reader: Any) -> list[list[int] | None]:
+def _groups(path: str, columns: Columns) -> list[list[int] | None]:
     """Row groups to read together, or None for the whole file."""
-    if not isinstance(reader, Parquet):
+    if not path.lower().endswith(Parquet.endings):
         return [None]
+    reader = Parquet()
     together: list[list[int] | None] = []
     rows = most = max(1, _PIECE_NUMBERS // len(columns.all))
     for number, size in enumerate(reader.row_groups(path)):
@@ -285,6 +305,15 @@ def _apply(partition: tuple[list[Chunk], int], part: Part, first: int) -> tuple[
     return add_up(part(_aligned(c)._replace(first=first + c.first)) for c in chunks) if chunks else None
 
 
+def _change(partition: tuple[list[Chunk], int], change: Change, first: int) -> tuple[list[Chunk], int]:
+    """The chunks of a partition changed, and numbered anew from 0."""
+    made, rows = [], 0
+    for chunk in partition[0]:
+        made.append(change(_aligned(chunk)._replace(first=first + chunk.first))._replace(first=rows))
+        rows += len(made[-1].Y)
+    return made, partition[1]
+
+
 def _aligned(chunk: Chunk) -> Chunk:
     """Arrays from another worker may start at any byte, and then XᵀX would be rounded differently (GEMM, not SYRK)."""
     weight = None if chunk.weight is None else np.require(chunk.weight, requirements=["C", "A"])
@@ -306,11 +335,8 @@ def _size(partition: tuple[list[Chunk], int]) -> tuple[int, int]:
 
 
 def _head(partition: tuple[list[Chunk], int], rows: int) -> Chunk | None:
-    for c in partition[0]:
-        return Chunk(c.X[:rows], c.Y[:rows], None if c.weight is None else c.weight[:rows])
-    return None
+    return next((chunk.at(slice(0, rows)) for chunk in partition[0]), None)
 
 
 def _rows(partition: tuple[list[Chunk], int], at: NDArray[np.intp]) -> Chunk:
-    X, Y, weight, _ = join(partition[0])
-    return Chunk(X[at], Y[at], None if weight is None else weight[at])
+    return join(partition[0]).at(at)

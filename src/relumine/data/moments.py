@@ -1,5 +1,4 @@
-"""Hermite tensors from samples: one-pass, mergeable sums and three estimators of T_k = E[y He_k(x)], x ~ N(0,
-I).
+"""Hermite tensors from samples: one-pass, mergeable sums and three estimators of T_k = E[y He_k(x)], x ~ N(0, I).
 
 With h_α the orthonormal Hermite features of x (rows of Φ, one column a sample):
 
@@ -12,7 +11,9 @@ With h_α the orthonormal Hermite features of x (rows of Φ, one column a sample
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import factorial
 from os import PathLike
 from typing import Literal, Self, get_args
@@ -22,6 +23,8 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from relumine.data.moment_files import check_parts, load_sums, save_sums
+from relumine.data.sources.chunks import Chunk, Source
+from relumine.data.sources.samples import Samples
 from relumine.results import InvalidInput, ModelFileError
 from relumine.tensors.hermite import (
     feature_count,
@@ -35,11 +38,19 @@ from relumine.tensors.symmetric import SymmetricTensor
 Array = NDArray[np.float64]
 Estimator = Literal["plain", "debiased", "regressed"]
 
-__all__ = ["Estimator", "MomentEstimate", "MomentSums", "estimate_tensors", "features_needed"]
+__all__ = [
+    "Estimator",
+    "MomentEstimate",
+    "MomentSums",
+    "estimate_from",
+    "estimate_tensors",
+    "features_needed",
+    "sums_of",
+]
 
-_CHUNK_NUMBERS = 1 << 20  # features held at once (8 MB)
-_ERROR_NUMBERS = 1 << 22  # features looked at for the errors
-_MEMORY = 2 << 30  # bytes that the sums may take
+_CHUNK_NUMBERS = 1 << 20  # features held at once: 8 MB keep the GEMM at full speed, more do not make it faster
+_ERROR_NUMBERS = 1 << 22  # features looked at for the errors: 32 MB, rows enough for errors good to a few percent
+_MEMORY = 2 << 30  # bytes that the sums may take: 16 384 features, beyond which one GEMM takes minutes as well
 
 
 @dataclass(frozen=True)
@@ -168,20 +179,22 @@ class MomentSums:
             raise InvalidInput(f"no moments from {self.n} samples; add at least 2")
         return self._regressed() if self.estimator == "regressed" else self._averaged()
 
-    def robust_errors(self, X: Array, y: Array) -> Array:
-        """Errors of the regressed T_k from the residuals of some of the rows (those of :meth:`estimate` use
-        the mean).
+    def robust_errors(self, samples: Iterable[tuple[Array, Array]]) -> Array:
+        """Errors of the regressed T_k from the residuals of some rows, in pieces; :meth:`estimate` uses their mean.
 
         What degree > K leaves over is larger where the features are, so the error is larger than that of
         equal residuals: Σ_n A_α(n)² r_n²/(1−h_n)² with A = (ΦΦᵀ)⁻¹Φ and h_n the leverage (HC3), scaled up to
         all rows.
         """
         beta, factor, _ = self._regression()
-        F = hermite_features(X, self.order)
-        A = cho_solve(factor, F)
-        leverage = np.einsum("an,an->n", A, F)
-        r2 = ((y - beta @ F) / np.maximum(1.0 - leverage, 1e-3)) ** 2
-        variances = (A * A) @ r2 * (self.n / len(X))
+        variances, seen = np.zeros(beta.size), 0
+        for X, y in samples:
+            F = hermite_features(X, self.order)
+            A = cho_solve(factor, F)
+            leverage = np.einsum("an,an->n", A, F)
+            variances += (A * A) @ ((y - beta @ F) / np.maximum(1.0 - leverage, 1e-3)) ** 2
+            seen += len(X)
+        variances *= self.n / seen
         parts = feature_slices(self.d, self.order)
         return np.array([np.sqrt(factorial(k) * variances[part].sum()) for k, part in enumerate(parts)])
 
@@ -192,7 +205,8 @@ class MomentSums:
             raise InvalidInput(
                 f"{self.n} samples cannot determine the {size} Hermite coefficients of degree ≤ {self.order} "
                 f"in {self.d} dimensions; collect more than {size} (better {3 * size}), lower the order, "
-                "reduce the dimension first (steps.subspace), or use estimator='debiased'"
+                "reduce the dimension first (relumine.papers.awasthi2021.estimate_in_subspace), "
+                "or use estimator='debiased'"
             )
         try:
             factor = cho_factor(self.matrix, lower=True)
@@ -236,8 +250,77 @@ class MomentSums:
         return MomentEstimate(tensors, errors, residual, self.n, self.estimator)
 
 
+def sums_of(
+    rows: Source, order: int, estimator: Estimator = "regressed", *, baseline: Array | None = None
+) -> MomentSums:
+    """The sums over all rows of a source, in one pass (debiased without a ``baseline``: one more, to fit it).
+
+    Examples
+    --------
+    >>> from relumine.data.sources import open_source
+    >>> X = np.random.default_rng(0).normal(size=(2000, 3)); y = X[:, 0] * X[:, 1]
+    >>> chunked = sums_of(open_source(X, y, chunk=7), 2)
+    >>> np.allclose(chunked.matrix, MomentSums(3, 2).add(X, y).matrix, rtol=1e-12)
+    True
+    """
+    if rows.q != 1:
+        raise InvalidInput(
+            f"moments are of one output; {rows.label} has {rows.q}",
+            argument="target",
+            remedy="choose one target column",
+        )
+    if estimator == "debiased" and baseline is None:
+        if rows.passes is not None:
+            raise InvalidInput(
+                f"estimator='debiased' passes twice over the rows, and {rows.label} can be read once",
+                argument="estimator",
+                remedy="use 'regressed' or 'plain', or data that can be read again",
+            )
+        baseline = sums_of(rows, (order + 1) // 2, "regressed").coefficients()
+    empty = MomentSums(rows.d, order, estimator, baseline)
+    return empty.with_parts(rows.reduce(partial(_part, kind=(rows.d, order, estimator, baseline))))
+
+
+def _part(chunk: Chunk, kind: tuple[int, int, Estimator, Array | None]) -> tuple[Array, ...]:
+    if chunk.weight is not None:
+        raise InvalidInput("moments do not take weights", argument="sample_weight", remedy="leave it out")
+    return MomentSums(*kind).add(np.asarray(chunk.X, dtype=np.float64), chunk.Y[:, 0]).parts()
+
+
+def estimate_from(rows: Source, order: int, estimator: Estimator = "regressed") -> MomentEstimate:
+    """T₀ … T_K of a source whose inputs are standard normal, or are seen so (:mod:`relumine.data.views`).
+
+    Examples
+    --------
+    >>> from relumine.data.sources import open_source
+    >>> from relumine.data.views import Projected, Whitened, seen
+    >>> from relumine.data.whiten import whitening_of
+    >>> X = np.random.default_rng(0).normal(size=(4000, 3)) + 7.0
+    >>> source = open_source(X, (X[:, 2] - 7.0) ** 2)
+    >>> rows = seen(source, Whitened(whitening_of(source)[0]), Projected(np.eye(3)[2:]))
+    >>> bool(abs(estimate_from(rows, 2).tensors[2].dense()[0, 0] - 2.0) < 0.1)
+    True
+    """
+    sums = sums_of(rows, order, estimator)
+    estimate = sums.estimate()
+    if estimator != "regressed":
+        return estimate
+    return replace(estimate, errors=sums.robust_errors(_first_rows(rows, sums.cross.size)))
+
+
+def _first_rows(rows: Source, features: int) -> Iterator[tuple[Array, Array]]:
+    """As many of the first rows as tell the errors of so many features, in pieces of which one is in memory."""
+    left, step = max(256, _ERROR_NUMBERS // features), max(256, _CHUNK_NUMBERS // features)
+    for chunk in rows.chunks() if rows.passes is None else [rows.head(left)]:  # of a generator, those it kept
+        X, y = np.asarray(chunk.X[:left], dtype=np.float64), chunk.Y[:left, 0]
+        yield from ((X[start : start + step], y[start : start + step]) for start in range(0, len(y), step))
+        left -= len(y)
+        if left <= 0:
+            return
+
+
 def estimate_tensors(X: Array, y: Array, order: int, estimator: Estimator = "regressed") -> MomentEstimate:
-    """T₀ … T_K of samples whose inputs are standard normal; ``debiased`` passes over them twice.
+    """T₀ … T_K of samples in memory, X (n, d) and y (n,), whose inputs are standard normal.
 
     Examples
     --------
@@ -247,21 +330,7 @@ def estimate_tensors(X: Array, y: Array, order: int, estimator: Estimator = "reg
     >>> bool(errors["plain"] > 2 * errors["debiased"] and errors["plain"] > 2 * errors["regressed"])
     True
     """
-    d = X.shape[1]
-    baseline = None
-    if estimator == "debiased":
-        baseline = MomentSums(d, (order + 1) // 2, "regressed").add(X, y).coefficients()
-    sums = MomentSums(d, order, estimator, baseline).add(X, y)
-    estimate = sums.estimate()
-    if estimator != "regressed":
-        return estimate
-    rows = slice(0, rows_for_errors(sums))
-    return replace(estimate, errors=sums.robust_errors(X[rows], y[rows]))
-
-
-def rows_for_errors(sums: MomentSums) -> int:
-    """How many rows :meth:`MomentSums.robust_errors` needs to look at."""
-    return max(256, _ERROR_NUMBERS // sums.cross.size)
+    return estimate_from(Samples(X, y), order, estimator)
 
 
 def _same(a: Array | None, b: Array | None) -> bool:
@@ -283,7 +352,8 @@ def features_needed(d: int, order: int, estimator: Estimator) -> int:
     raise InvalidInput(
         f"order {order} in {d} dimensions has {size} Hermite features for estimator={estimator!r}; their "
         f"{8 * size * size / 2**30:.0f} GB matrix is more than {_MEMORY / 2**30:.0f} GB. "
-        f"Reduce the dimension first (steps.subspace: possible when the width is below d){remedy}"
+        "Reduce the dimension first (relumine.papers.awasthi2021.estimate_in_subspace, for a width below d)"
+        f"{remedy}"
     )
 
 

@@ -9,42 +9,63 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from relumine.data.sources.chunks import Chunk, Source
+from relumine.data.sources.chunks import Chunk, Source, slices
+from relumine.data.sources.samples import Samples
 from relumine.network import Network
 from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
 
-__all__ = ["Summary", "Whitening", "summary_of", "whitening", "whitening_of"]
+__all__ = ["Summary", "Whitening", "spanning", "summary_of", "whitening", "whitening_of"]
 
 _OFF = 1e3  # standard deviations between pivot and mean beyond which squares have lost six digits
+_BLOCK = 1 << 18  # numbers whitened at once, 2 MB: in and out of the solve they stay in the cache
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """x ↦ z = L⁻¹(x − mean), with L Lᵀ the covariance (L lower triangular)."""
+    """x ↦ z = L⁻¹(x − mean), with L Lᵀ the covariance, L (d, r).
+
+    ``inverse`` None: L is lower triangular, r = d. Else ``inverse`` (r, d) is the left inverse of L: directions in
+    which x does not vary are left out.
+    """
 
     mean: Array
     L: Array
+    inverse: Array | None = None
 
-    def apply(self, X: Array, rows: NDArray[np.intp] | None = None, out: Array | None = None) -> Array:
-        """Z with rows L⁻¹(x − mean) for the given rows of X (all by default), in ``out`` or a fresh array."""
-        count = len(X) if rows is None else len(rows)
-        Z = np.empty((count, X.shape[1])) if out is None else out
-        for s in _chunks(count, X.shape[1]):
-            centred = (X[s] if rows is None else X[rows[s]]) - self.mean
-            Z[s] = solve_triangular(self.L, centred.T, lower=True, overwrite_b=True).T
+    def _solve(self, B: Array) -> Array:
+        """L⁻¹ B for B (d, k), which may be overwritten."""
+        if self.inverse is not None:
+            return np.asarray(self.inverse @ B)
+        return np.asarray(solve_triangular(self.L, B, lower=True, overwrite_b=True))
+
+    def _back(self, W: Array) -> Array:
+        """W L⁻¹ for W (k, r)."""
+        if self.inverse is not None:
+            return np.asarray(W @ self.inverse)
+        return np.asarray(solve_triangular(self.L, W.T, lower=True, trans="T").T)
+
+    def apply(self, X: Array, out: Array | None = None) -> Array:
+        """Z with rows L⁻¹(x − mean), in ``out`` (n, r) or a fresh array."""
+        Z = np.empty((len(X), self.L.shape[1])) if out is None else out
+        for s in slices(len(X), max(1, _BLOCK // X.shape[1])):
+            Z[s] = self._solve((X[s] - self.mean).T).T
         return Z
 
     def undo(self, net: Network) -> Network:
         """The network g with g(x) = net(L⁻¹(x − mean)): rows w ↦ wL⁻¹, b ↦ b − w·mean."""
-        W = solve_triangular(self.L, net.W.T, lower=True, trans="T").T
-        v = solve_triangular(self.L, np.atleast_2d(net.v).T, lower=True, trans="T").T.reshape(net.v.shape)
+        W, v = self._back(net.W), self._back(np.atleast_2d(net.v))
+        v = v.reshape(*net.v.shape[:-1], v.shape[-1])
         return net.replace(W=W, b=net.b - W @ self.mean, v=v, c=net.c - v @ self.mean)
 
     def redo(self, net: Network) -> Network:
         """The inverse of :meth:`undo`: a network of x as a network of z, rows w ↦ wL."""
         return net.replace(W=net.W @ self.L, b=net.b + net.W @ self.mean, v=net.v @ self.L, c=net.c + net.v @ self.mean)
+
+    def affine(self, summary: Summary) -> Array:
+        """The affine part of y in white coordinates, (r+1, q): slopes E[z yᵀ] and the mean of y below them."""
+        return np.vstack([self._solve(summary.cross.copy()), summary.y_mean])
 
 
 @dataclass(frozen=True)
@@ -65,7 +86,7 @@ class Summary:
 
 
 def whitening_of(source: Source) -> tuple[Whitening, Summary]:
-    """Mean and covariance of a source in one pass, as a whitening; errors as in :func:`whitening`, with names.
+    """Mean and covariance of a source in one pass, as a whitening; an error names constant or dependent inputs.
 
     Examples
     --------
@@ -119,15 +140,8 @@ def _shifted(chunk: Chunk, pivot: Array) -> tuple[Array, ...]:
     return n, chunk.weight.sum(), chunk.weight @ Z, (Z * chunk.weight[:, None]).T @ Z
 
 
-def whitening(
-    X: Array,
-    weight: Array | None = None,
-    rows: NDArray[np.intp] | None = None,
-    names: tuple[str, ...] | None = None,
-) -> Whitening:
-    """Estimate mean and covariance of X; an error names inputs that are constant or dependent.
-
-    ``rows``: use only these rows of X; ``weight``: one weight for each row used; ``names``: of the inputs, for errors.
+def whitening(X: Array, weight: Array | None = None) -> Whitening:
+    """The whitening of an array (n, d), with a weight for each row.
 
     Examples
     --------
@@ -137,16 +151,28 @@ def whitening(
     >>> np.allclose(Z.mean(axis=0), 0.0), np.allclose(Z.T @ Z / 500, np.eye(2))
     (True, True)
     """
-    n, d = len(X) if rows is None else len(rows), X.shape[1]
-    total = float(n if weight is None else weight.sum())
-    mean, gram = np.zeros(d), np.zeros((d, d))
-    for s in _chunks(n, d):
-        part = X[s] if rows is None else X[rows[s]]
-        mean += (part.sum(axis=0) if weight is None else weight[s] @ part) / total
-    for s in _chunks(n, d):
-        centred = (X[s] if rows is None else X[rows[s]]) - mean
-        gram += (centred if weight is None else centred * weight[s, None]).T @ centred / total
-    return _standard(n, mean, gram, names)
+    return whitening_of(Samples(X, None, weight))[0]
+
+
+def spanning(source: Source) -> tuple[Whitening, Array, Summary]:
+    """A whitening that leaves out constant and dependent columns; variances (r,) along its standardised directions.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(100, 2)) @ [[1.0, 1.0, 0.0], [0.0, 2.0, 0.0]]
+    >>> spanning(Samples(X))[0].apply(X).shape
+    (100, 2)
+    """
+    summary = summary_of(source)
+    mean, gram = summary.mean, summary.covariance
+    scale = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    varies = scale > 1e-10 * (np.abs(mean) + scale + np.finfo(float).tiny)
+    scale = np.where(varies, scale, 1.0)
+    values, V = np.linalg.eigh(np.where(np.outer(varies, varies), gram / np.outer(scale, scale), 0.0))
+    keep = values > 1e-8 * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
+    root, V = np.sqrt(values[keep]), V[:, keep]
+    L, inverse = V * root * scale[:, None], (V / scale[:, None] / root).T
+    return Whitening(mean, L, np.ascontiguousarray(inverse)), values[keep], summary
 
 
 def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = None) -> Whitening:
@@ -177,8 +203,3 @@ def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = 
 
 def _called(j: int, names: tuple[str, ...] | None) -> str:
     return str(j) if names is None else repr(names[j])
-
-
-def _chunks(n: int, d: int) -> list[slice]:
-    step = max(1, (1 << 18) // d)
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]

@@ -18,7 +18,7 @@ from relumine import activations
 from relumine.data.moments import MomentSums, features_needed
 from relumine.data.sources import Samples
 from relumine.estimators.regularised import RIDGES, Choice, affine_fit, average, choose, fit_units
-from relumine.fit.parallel import cores
+from relumine.fit.parallel import Crew, cores
 from relumine.network import Network
 from relumine.papers.awasthi2021.algorithms import algorithm_6
 from relumine.papers.awasthi2021.thresholds import Thresholds
@@ -127,11 +127,11 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         init = self.init if init is None else init
         if init is not None and init.d != X.shape[1]:
             raise InvalidInput(f"init has {init.d} inputs, and X has {X.shape[1]} columns")
-        with cores():
-            self._fit(samples, init, rng)
+        with cores() as crew:
+            self._fit(samples, init, rng, crew)
         return self
 
-    def _fit(self, samples: Samples, init: Network | None, rng: np.random.Generator) -> None:
+    def _fit(self, samples: Samples, init: Network | None, rng: np.random.Generator, crew: Crew) -> None:
         sigma = activations.get(self.activation if init is None else init.activation)
         width = self.width if init is None or not init.m else init.m
         choice = self._choice(samples, width, rng, init)
@@ -147,7 +147,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             path = (*(r for r in RIDGES if r > choice.ridge and init is None), choice.ridge)
             members = 1 if init is not None else self.members
             ends = [
-                [*fit_units(samples, sigma, choice.width, path, np.random.default_rng([k, member]), init)][-1]
+                [*fit_units(samples, sigma, choice.width, path, np.random.default_rng([k, member]), init, crew)][-1]
                 for member, k in enumerate(rng.integers(2**31, size=members))
             ]
             net = average(ends)

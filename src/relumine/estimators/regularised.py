@@ -14,16 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.data.holdout import same_rows, split
 from relumine.data.sources import Samples
+from relumine.data.whiten import Whitening, spanning
 from relumine.fit.levenberg import Schedule, minimise
-from relumine.fit.rows import Rows, prepare
+from relumine.fit.parallel import ALONE, Crew
+from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape, shape_of
 from relumine.fit.starts import random_directions
+from relumine.fit.streamed import prepare_source
 from relumine.network import Network
 
 Array = NDArray[np.float64]
 
-__all__ = ["RIDGES", "SHRINKAGES", "WIDTHS", "Choice", "Frame", "affine_fit", "average", "choose", "fit_units"]
+__all__ = ["RIDGES", "SHRINKAGES", "WIDTHS", "Choice", "affine_fit", "average", "choose", "fit_units"]
 
 RIDGES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6)
 SHRINKAGES = (3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 0.0)
@@ -32,47 +36,6 @@ _FOLDS, _FEW, _MOST = 3, 40, 3000  # parts of the rows; rows below which no unit
 _CONSTANT = 1e-12  # spread of an output, over its mean, that is rounding
 _STEPS = 8  # of least squares for each strength
 _WORSE = 3  # strengths in a row that did worse than the best before the path is left
-
-
-@dataclass(frozen=True)
-class Frame:
-    """White coordinates z = (x − mean) T that leave out directions in which x does not vary.
-
-    ``T`` (d, r), ``B`` (r, d) with x ≈ mean + z B; ``values`` (r,): variances of the standardised x along them.
-    """
-
-    mean: Array
-    T: Array
-    B: Array
-    values: Array
-
-    @classmethod
-    def of(cls, X: Array, weight: Array | None) -> Frame:
-        """Mean and principal directions of the standardised columns; constant and dependent columns drop out."""
-        mean = np.average(X, axis=0, weights=weight)
-        centred = X - mean
-        gram = (centred if weight is None else centred * weight[:, None]).T @ centred
-        gram /= len(X) if weight is None else weight.sum()
-        scale = np.sqrt(np.diag(gram))
-        varies = scale > 1e-10 * (np.abs(mean) + scale + np.finfo(float).tiny)
-        scale = np.where(varies, scale, 1.0)
-        values, V = np.linalg.eigh(np.where(np.outer(varies, varies), gram / np.outer(scale, scale), 0.0))
-        keep = values > 1e-8 * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
-        root, V = np.sqrt(values[keep]), V[:, keep]
-        return cls(mean, V / scale[:, None] / root, (V * root).T * scale, values[keep])
-
-    def white(self, X: Array) -> Array:
-        """Z (n, r)."""
-        return np.asarray((X - self.mean) @ self.T)
-
-    def undo(self, net: Network) -> Network:
-        """The network of x that equals ``net`` of z."""
-        W, v = net.W @ self.T.T, net.v @ self.T.T
-        return Network(W, net.b - W @ self.mean, net.a, net.activation, v, net.c - v @ self.mean)
-
-    def directions(self, net: Network) -> Array:
-        """(w, b) of a network of x as directions (m, r+1) of z."""
-        return np.column_stack([net.W @ self.B.T, net.b + net.W @ self.mean])
 
 
 @dataclass(frozen=True)
@@ -86,38 +49,41 @@ class Choice:
 
 @dataclass(frozen=True)
 class _Problem:
-    """Samples in white coordinates, outputs divided by their spread ``units`` (q,)."""
+    """Samples in white coordinates, outputs divided by their spread ``units`` (q,).
 
-    frame: Frame
+    ``values`` (r,): variances of the standardised x along the directions in which it varies.
+    """
+
+    white: Whitening
+    values: Array
     rows: Rows
     tau: Array
     units: Array
 
     @classmethod
     def of(cls, samples: Samples) -> _Problem:
-        frame = Frame.of(samples.X, samples.weight)
-        Y = samples.y.reshape(samples.n, -1)
-        centre = np.average(Y, axis=0, weights=samples.weight)
-        units = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=samples.weight))
-        units = np.where(units > _CONSTANT * np.abs(centre) + np.finfo(float).tiny, units, 1.0)
-        rows, tau = prepare(frame.white(samples.X), Y / units, samples.weight)
-        return cls(frame, rows, tau, units)
+        white, values, summary = spanning(samples)
+        units = np.sqrt(np.maximum(np.diag(summary.y_covariance), 0.0))
+        units = np.where(units > _CONSTANT * np.abs(summary.y_mean) + np.finfo(float).tiny, units, 1.0)
+        # weights count as repetitions of rows, so they stay as they are
+        rows, _, tau, _ = prepare_source(samples, units, (white, summary), weight=1.0)
+        return cls(white, values, rows, tau, units)
 
     def network(self, shape: Shape, U: Array, A: Array, tau: Array) -> Network:
         """A network of the user's x and y, with (q, m) output weights; the mean of y where x does not vary."""
-        if not len(self.frame.values):
-            q, d = len(self.units), len(self.frame.mean)
+        if not len(self.values):
+            q, d = len(self.units), len(self.white.mean)
             return Network(
                 np.zeros((0, d)), np.zeros(0), np.zeros((q, 0)), shape.activation, c=self.tau[-1] * self.units
             )
-        net = self.frame.undo(shape.network(U, A, tau))
+        net = self.white.undo(shape.network(U, A, tau))
         return net.replace(a=net.a * self.units[:, None], v=net.v * self.units[:, None], c=net.c * self.units)
 
 
 def affine_fit(samples: Samples, sigma: Activation, shrinkage: float) -> Network:
     """Ridge regression: along each principal direction the slope shrinks by λ/(λ + α)."""
     problem = _Problem.of(samples)
-    values = problem.frame.values
+    values = problem.values
     tau = problem.tau * np.append(values / (values + shrinkage), 1.0)[:, None]
     return problem.network(shape_of(sigma), np.zeros((0, len(tau))), np.zeros((0, tau.shape[1])), tau)
 
@@ -129,6 +95,7 @@ def fit_units(
     ridges: Sequence[float],
     rng: np.random.Generator,
     init: Network | None = None,
+    crew: Crew = ALONE,
 ) -> Iterator[Network]:
     """Networks along the path of ridges, strongest first, from random directions or those of ``init``."""
     problem, shape = _Problem.of(samples), shape_of(sigma)
@@ -136,10 +103,14 @@ def fit_units(
     if D == 1:  # no direction for a unit
         yield from (affine_fit(samples, sigma, ridge) for ridge in ridges)
         return
-    U = random_directions(rng, width, D) if init is None else problem.frame.directions(init)
+    U = random_directions(rng, width, D)
+    if init is not None:
+        inside = problem.white.redo(init)
+        U = np.column_stack([inside.W, inside.b])
+    rows = problem.rows.shared(crew)
     for ridge in ridges:
         schedule = Schedule(steps=_STEPS, damping=1e-2, ridge=ridge, plateau=6, gain=1e-3, tol=1e-12)
-        at = minimise(problem.rows, shape, U, schedule).at
+        at = minimise(rows, shape, U, schedule).at
         U = at.U
         yield problem.network(shape, U, at.A, problem.tau + at.tau)
 
@@ -160,14 +131,14 @@ def choose(
     samples: Samples, sigma: Activation, width: int | None, rng: np.random.Generator, init: Network | None = None
 ) -> Choice:
     """Width and strength by three-fold validation; ``width`` fixes the former."""
-    parts = _folds(samples, rng)
-    distinct, d = len(np.unique(parts.index)), samples.X.shape[1]
+    few, index = _folds(samples, rng)
+    distinct, d = len(np.unique(index)), samples.d
     errors: dict[tuple[int, float], list[float]] = {}
     widths: list[int] = []
     if distinct >= _FEW:
         widths = [k for k in WIDTHS if k * (d + 2) <= 2 * distinct] if width is None else [width]
     for fold in range(_FOLDS if distinct >= 2 * _FOLDS else 0):
-        train, test = parts.split(samples, fold)
+        train, test = split(few, np.flatnonzero(index % _FOLDS == fold))
         for shrinkage in SHRINKAGES:
             errors.setdefault((0, shrinkage), []).append(_error(affine_fit(train, sigma, shrinkage), test))
         for k in widths:
@@ -186,33 +157,20 @@ def choose(
     return Choice(k, ridge, error)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """A fold for every row; copies of a row are in one fold, so that weights and repetitions are the same thing."""
+def _folds(samples: Samples, rng: np.random.Generator) -> tuple[Samples, NDArray[np.intp]]:
+    """Rows enough to choose by, and for each a number that says its fold.
 
-    rows: NDArray[np.intp]
-    index: NDArray[np.intp]
-
-    def split(self, samples: Samples, fold: int) -> tuple[Samples, Samples]:
-        out = self.index % _FOLDS == fold
-
-        def take(r: NDArray[np.intp]) -> Samples:
-            return Samples(samples.X[r], samples.y[r], None if samples.weight is None else samples.weight[r])
-
-        return take(self.rows[~out]), take(self.rows[out])
-
-
-def _folds(samples: Samples, rng: np.random.Generator) -> _Parts:
-    distinct, inverse = np.unique(samples.X, axis=0, return_inverse=True)
-    order = rng.permutation(len(distinct))
-    index = order[inverse.ravel()]
-    rows = np.flatnonzero(index < _MOST)
-    return _Parts(rows, index[rows])
+    Copies of a row have one number, so that weights and repetitions are the same thing.
+    """
+    groups, distinct = same_rows(samples.X)
+    index = rng.permutation(distinct)[groups]
+    few, _ = split(samples, np.flatnonzero(index >= _MOST))
+    return few, index[index < _MOST]
 
 
 def _error(net: Network, test: Samples) -> float:
     """Mean square error over the variance of y on the rows set aside, averaged over the outputs that vary there."""
-    Y = test.y.reshape(test.n, -1)
+    Y = test.Y
     E = np.average((net(test.X) - Y) ** 2, axis=0, weights=test.weight)
     centre = np.average(Y, axis=0, weights=test.weight)
     spread = np.average((Y - centre) ** 2, axis=0, weights=test.weight)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.extraction.onnx_double import in_double
-from relumine.results import InvalidInput
+from relumine.results import InvalidInput, MissingPackage
 
 Array = NDArray[np.float64]
 
@@ -99,9 +99,12 @@ def open_box(f: Any, timeout: float = 300.0) -> Box:
 def _imported(module: str, name: str) -> Callable[[Array], Any]:
     try:
         found: Any = import_module(module)
+    except (Exception, SystemExit) as error:  # the user's own code runs here, and may raise anything
+        raise InvalidInput(f"{module} cannot be imported: its own {type(error).__name__}: {error}") from error
+    try:
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except AttributeError as error:
         raise InvalidInput(f"{module}:{name} cannot be imported: {error}") from None
     if not callable(found):
         raise InvalidInput(f"{module}:{name} is not a function")
@@ -115,7 +118,7 @@ def _onnx(path: Path) -> Box:
     try:
         ort = import_module("onnxruntime")
     except ImportError:
-        raise InvalidInput("asking an ONNX file needs onnxruntime: pip install 'relumine[onnx]'") from None
+        raise MissingPackage("asking an ONNX file needs onnxruntime", "onnx", "onnxruntime") from None
     try:
         session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime's own kinds of error

@@ -54,9 +54,10 @@ class Extraction(Recovery):
         """The result of the last recovery, without the queries."""
         return Recovery(**{f.name: getattr(self, f.name) for f in fields(Recovery)})
 
-    def __str__(self) -> str:
+    def told(self, advice: tuple[str, ...]) -> str:
+        """The result in words for a terminal, and what was asked."""
         failures = f", {self.retried} calls repeated, {self.dropped} rows dropped" if self.retried else ""
-        return f"{super().__str__()}\nqueries: {self.queries} rows in {self.calls} calls{failures}"
+        return f"{super().told(advice)}\nqueries: {self.queries} rows in {self.calls} calls{failures}"
 
 
 def extract(

@@ -188,7 +188,10 @@ class Crossings:
 
 @dataclass
 class _Stretch:
-    """What lies between two pieces; ``stage``: what it asks next, ``asks``: where; ``point``: one answered already."""
+    """What lies between two pieces.
+
+    ``stage``: what it asks next, ``asks``: where; ``point``: one answered already; ``fair``: not a crossing.
+    """
 
     line: int
     left: Piece
@@ -197,6 +200,7 @@ class _Stretch:
     stage: str = ""
     point: tuple[float, Array] | None = None
     tries: int = 0
+    fair: bool = True
 
     def crossing(self) -> float | None:
         """Where the two lines meet, least squares over the outputs in units of their noise; None if nowhere inside."""
@@ -356,10 +360,12 @@ class _Search:
         """Every further stub is one more measurement: the noise is never taken for less than most of them show."""
         off, near = _offs(t[None], v[None])[0], abs(t[1]) <= _INNER * line.scale
         (self.near if near else self.far).append(off if near else off / abs(t[1]))
-        if (len(self.near) + len(self.far)) % 8 == 0:
+        # a few stubs beside one kink are no measurement: eight or more, of which most must agree
+        if near and len(self.near) % 8 == 0:
             level = np.maximum(self.noise.level, _spread(np.array(self.near)))
             self.noise.relative *= float((level / self.noise.level).max())
             self.noise.level = level
+        elif not near and len(self.far) % 8 == 0:
             self.noise.growth = np.maximum(self.noise.growth, _spread(np.array(self.far)))
 
     # -- rounds --------------------------------------------------------------------------------------------------
@@ -439,6 +445,7 @@ class _Search:
                 self._again(s, "split")
         else:
             s.point = (s.asks[0], values[0])
+            s.fair = s.stage != "crossing"  # a stub at a crossing is likely to stand on a kink
             left, right = s.left.fits(*s.point), s.right.fits(*s.point)
             if s.stage == "middle" and left != right:  # no kink on this half
                 (s.left if left else s.right).add(*s.point)
@@ -494,7 +501,7 @@ class _Search:
         t, v = np.array([s.asks[0], ends[0], s.asks[1]]), np.vstack([values[0], ends[1], values[1]])
         distinct = t[0] < t[1] < t[2] and s.left.hi < t[0] and t[2] < s.right.lo
         piece = Piece(t, v, s.left.noise) if distinct else None
-        if distinct:
+        if distinct and s.fair and not s.tries:
             self._more_noise(self.lines[s.line], t, v)
         if piece is None or not piece.straight():
             s.point, s.tries = None, s.tries + (1 if distinct else _TRIES)

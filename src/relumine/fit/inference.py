@@ -48,6 +48,8 @@ def structure_score(rows: Rows, shape: Shape, model: Model, probes: int = 256) -
     size = D + m + m * D * tangent
     part = partial(_score_sums, shape=shape, model=model, P=P, tangent=tangent)
     G, N, dot, BR, square, rr = rows.sum(part, max(size, len(P)))
+    if not np.isfinite(G).all():  # an activation whose slope overflows: nothing passes for noise
+        return float("inf")
     G[np.diag_indices(size)] += 1e-10 * np.trace(G) / size  # homogeneous units make the columns dependent
     GN = cho_solve(cho_factor(G), N)
     free, dot = square - np.einsum("ij,ij->j", N, GN), dot - GN.T @ BR

@@ -1,9 +1,9 @@
 """Sums over chunks of rows on several cores.
 
 The chunks are small enough for the cache, and too small for the threads of a BLAS: on a busy machine those wait for
-each other and lose far more than they gain. So inside :func:`cores` the BLAS has one thread, and as many workers as it
-had before each take a contiguous share of the chunks. Shares are added in order: the result depends on the number of
-workers only through rounding.
+each other and lose far more than they gain. So inside :func:`cores` the BLAS has one thread, and a crew of as many
+workers as it had before, given to the rows, each take a contiguous share of the chunks. Shares are added in order: the
+result depends on the number of workers only through rounding.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -23,7 +22,7 @@ from threadpoolctl import ThreadpoolController
 Array = NDArray[np.float64]
 Item = TypeVar("Item")
 
-__all__ = ["cores", "scratch", "total"]
+__all__ = ["ALONE", "Crew", "cores", "scratch"]
 
 
 class _Scratch(threading.local):
@@ -41,13 +40,38 @@ class _Scratch(threading.local):
 scratch = _Scratch()
 
 
-class _Crew:
-    def __init__(self, workers: int) -> None:
+class Crew:
+    """Workers that share a sum over chunks. It stays on its machine: a copy sent elsewhere is a single worker."""
+
+    def __init__(self, workers: int = 1) -> None:
         self.workers = workers
-        self.pool = ThreadPoolExecutor(workers)
+        self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
+
+    def __reduce__(self) -> tuple[type[Crew], tuple[()]]:
+        return type(self), ()
+
+    def total(self, part: Callable[[Item], tuple[Array, ...]], items: Sequence[Item]) -> tuple[Array, ...]:
+        """Σ part(item), componentwise."""
+
+        def share(mine: Sequence[Item]) -> tuple[Array, ...]:
+            sums = part(mine[0])
+            for item in mine[1:]:
+                for running, more in zip(sums, part(item)):
+                    running += more
+            return sums
+
+        if self.pool is None or len(items) < 2 * self.workers:
+            return share(items)
+        cuts = np.linspace(0, len(items), self.workers + 1).astype(int)
+        shares = [items[i:j] for i, j in pairwise(cuts)]
+        first, *others = self.pool.map(share, shares)
+        for other in others:
+            for running, more in zip(first, other):
+                running += more
+        return first
 
 
-_crew: ContextVar[_Crew | None] = ContextVar("crew", default=None)
+ALONE = Crew()
 
 
 class _SingleThreadedBlas:
@@ -80,42 +104,15 @@ _blas = _SingleThreadedBlas()
 
 
 @contextmanager
-def cores(workers: int | None = None) -> Iterator[int]:
-    """Within: one BLAS thread, and sums over chunks on ``workers`` cores (as many as the BLAS had threads)."""
+def cores(workers: int | None = None) -> Iterator[Crew]:
+    """Within: one BLAS thread, and a crew of ``workers`` for the sums (as many as the BLAS had threads)."""
     threads = _blas.enter()
     try:
-        workers = workers or threads
-        if workers == 1:
-            yield 1
-            return
-        crew = _Crew(workers)
-        token = _crew.set(crew)
+        crew = Crew(workers or threads)
         try:
-            with crew.pool:
-                yield workers
+            yield crew
         finally:
-            _crew.reset(token)
+            if crew.pool is not None:
+                crew.pool.shutdown()
     finally:
         _blas.leave()
-
-
-def total(part: Callable[[Item], tuple[Array, ...]], items: Sequence[Item]) -> tuple[Array, ...]:
-    """Σ part(item), componentwise."""
-
-    def share(mine: Sequence[Item]) -> tuple[Array, ...]:
-        sums = part(mine[0])
-        for item in mine[1:]:
-            for running, more in zip(sums, part(item)):
-                running += more
-        return sums
-
-    crew = _crew.get()
-    if crew is None or len(items) < 2 * crew.workers:
-        return share(items)
-    cuts = np.linspace(0, len(items), crew.workers + 1).astype(int)
-    shares = [items[i:j] for i, j in pairwise(cuts)]
-    first, *others = crew.pool.map(share, shares)
-    for other in others:
-        for running, more in zip(first, other):
-            running += more
-    return first

@@ -17,6 +17,7 @@ from relumine.fit import passes
 from relumine.fit.passes import Model
 from relumine.fit.rows import NOTHING, Rows
 from relumine.fit.sign_free import Shape
+from relumine.run import Run
 
 Array = NDArray[np.float64]
 
@@ -140,11 +141,14 @@ class Linearisation:
 
     e⊥ is the feature without its affine part, so δA and δτ do not interact. Gradient and matrix are computed in double
     precision, products in ``precision``: conjugate gradients solve for a step to a tenth, and single precision, which
-    takes half the time, is a millionth.
+    takes half the time, is a millionth. A solver that takes many products asks the ``run``, if there is one, between
+    them.
     """
 
-    def __init__(self, rows: Rows, at: Projection, precision: DTypeLike = np.float32) -> None:
-        self.rows, self.at, self.precision = rows, at, precision
+    def __init__(
+        self, rows: Rows, at: Projection, precision: DTypeLike = np.float32, *, run: Run | None = None
+    ) -> None:
+        self.rows, self.at, self.precision, self.run = rows, at, precision, run
 
     @cached_property
     def light(self) -> tuple[Rows, Model]:

@@ -11,6 +11,7 @@ from relumine.fit.levenberg import INTERRUPTED, Fit, Schedule, minimise
 from relumine.fit.projection import project
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape
+from relumine.run import Run
 
 __all__ = ["POLISH", "SEARCH", "noisy_polish", "path", "polish", "prune"]
 
@@ -26,14 +27,17 @@ def noisy_polish(values: int) -> Schedule:
     return replace(POLISH, plateau=2, gain=max(0.01 / values, POLISH.gain))
 
 
+# a look, not a fit: a dozen steps tell whether the others can take over what the dropped unit did
 _READJUST = Schedule(steps=12, damping=1e-4, ridge=1e-10, plateau=6, tol=1e-8)
 
+_BACK = 4  # widths above the collapsed one that are tried: units lost to the tolerance of the search are few
 
-def prune(rows: Rows, shape: Shape, fit: Fit, width: int) -> Fit:
+
+def prune(rows: Rows, shape: Shape, fit: Fit, width: int, run: Run | None = None) -> Fit:
     """Drop units, least costly first, until ``width`` are left; the others readjust where the loss noticed.
 
     Merged units need no special care: of two equal units either can go at no cost. Units whose absence the loss does
-    not notice go together; where rounding hid that it does, half as many.
+    not notice go together; where rounding hid that it does, half as many. If the run ends on the way, more are left.
     """
     while fit.at.U.shape[0] > width:
         before = fit.at.loss
@@ -43,46 +47,48 @@ def prune(rows: Rows, shape: Shape, fit: Fit, width: int) -> Fit:
         while len(out) > 1 and at.loss > 2.0 * unnoticed:
             out = out[: len(out) // 2]
             at = project(rows, shape, np.delete(fit.at.U, out, axis=0), SEARCH.ridge)
-        fit = replace(fit, at=at, history=(*fit.history, at.loss / max(rows.norm2, np.finfo(float).tiny)))
+        losses = (*fit.history, at.loss / max(rows.norm2, np.finfo(float).tiny))
+        fit = Fit(at, replace(fit.state, U=at.U, history=losses))
         if at.loss > 1.5 * before and fit.loss > _READJUST.tol:
-            fit = minimise(rows, shape, at.U, _READJUST)
+            fit = minimise(rows, shape, at.U, _READJUST, run=run)
             if fit.reason == INTERRUPTED:
-                raise KeyboardInterrupt
+                break
     return fit
 
 
-def polish(rows: Rows, shape: Shape, fit: Fit, *, progress: Callable[[int, float], None] | None = None) -> Fit:
+def polish(rows: Rows, shape: Shape, fit: Fit, run: Run | None = None, stage: str = "") -> Fit:
     """To the bottom of the basin, without regularisation."""
-    fit = minimise(rows, shape, fit.at.U, POLISH, progress=progress)
-    if fit.reason == INTERRUPTED:
-        raise KeyboardInterrupt
-    return fit
+    return minimise(rows, shape, fit.at.U, POLISH, run=run, stage=stage)
 
 
-def path(rows: Rows, shape: Shape, fit: Fit, is_exact: Callable[[Fit], bool]) -> dict[int, Fit]:
-    """Polished fits for decreasing widths.
+def path(
+    rows: Rows, shape: Shape, fit: Fit, is_exact: Callable[[Fit], bool], run: Run | None = None
+) -> dict[int, Fit] | None:
+    """Polished fits for decreasing widths; None if the run ended on the way.
 
     From a collapsed fit (loss at the tolerance of the search) the path first drops what costs nothing, then polishes
     downwards until a fit that was exact stops being so. From any other fit it goes down to width 0.
     """
     wider = [fit]
     while fit.loss <= 10.0 * SEARCH.tol and fit.at.U.shape[0]:
-        fit = prune(rows, shape, fit, fit.at.U.shape[0] - 1)
+        fit = prune(rows, shape, fit, fit.at.U.shape[0] - 1, run)
         wider.append(fit)
     collapsed = len(wider) > 1
     if collapsed and fit.loss > 10.0 * SEARCH.tol:
         wider.pop()
     fits: dict[int, Fit] = {}
     # a unit too weak for the search's tolerance may have gone too far: go back up until the polish is exact
-    for candidate in wider[::-1][:4]:
-        fit = fits[candidate.at.U.shape[0]] = polish(rows, shape, candidate)
-        if is_exact(fit) or not collapsed:
+    for candidate in wider[::-1][:_BACK]:
+        fit = fits[candidate.at.U.shape[0]] = polish(rows, shape, candidate, run)
+        if is_exact(fit) or not collapsed or fit.reason == INTERRUPTED:
             break
     if not is_exact(fit):
         fit = fits[min(fits)]
     for width in range(fit.at.U.shape[0] - 1, -1, -1):
+        if run is not None and run.over:
+            return None
         was_exact = is_exact(fit)
-        fits[width] = fit = polish(rows, shape, prune(rows, shape, fit, width))
+        fits[width] = fit = polish(rows, shape, prune(rows, shape, fit, width, run), run)
         if was_exact and not is_exact(fit):
             break
-    return fits
+    return None if fit.reason == INTERRUPTED else fits

@@ -8,19 +8,33 @@ size does not depend on the number of rows. Rows in memory and rows that stay el
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from relumine.fit.parallel import scratch, total
+from relumine.data.sources.chunks import slices
+from relumine.fit.parallel import ALONE, Crew, scratch
 
 Array = NDArray[np.float64]
 Sums = tuple[Array, ...]
 
-__all__ = ["AFFINE", "CONSTANT", "NOTHING", "Block", "Kept", "MemoryRows", "Rows", "Sums", "chunk_rows", "prepare"]
+__all__ = [
+    "AFFINE",
+    "CONSTANT",
+    "NOTHING",
+    "Block",
+    "Kept",
+    "MemoryRows",
+    "Rows",
+    "Sums",
+    "affine_moment",
+    "chunk_rows",
+    "prepare",
+    "without_affine",
+]
 
 # which columns of X̃ a model may use beside its hidden units
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
@@ -113,6 +127,18 @@ class Rows(Protocol):
         Sums for this width and precision find it.
         """
 
+    def shared(self, crew: Crew) -> Self:
+        """These rows, their sums shared by a crew."""
+
+    def squares(self) -> Array:
+        """Σ ω y², output by output, (q,)."""
+
+    def less(self, tau: Array, free: slice) -> Self:
+        """These rows with Y − X̃ tau for Y, where ``tau`` (d+1, q) is zero but for the rows ``free``."""
+
+    def over(self, scale: Array) -> Self:
+        """These rows with every output divided by its ``scale`` (q,); inf makes it zero."""
+
     def centred(self, mean: Array) -> Rows:
         """These rows, of a model with NOTHING free, for one with a CONSTANT: Y without its mean (q,)."""
 
@@ -127,6 +153,7 @@ class MemoryRows:
     free: slice = field(default_factory=lambda: AFFINE)  # a slice is not hashable, so no plain default
     kept: tuple[Kept, ...] = ()
     step: int = 0
+    crew: Crew = field(default=ALONE, repr=False, compare=False)  # who shares the sums
 
     @property
     def n(self) -> int:
@@ -160,7 +187,7 @@ class MemoryRows:
 
     def _slices(self, width: int, precision: DTypeLike) -> tuple[int, Sequence[slice]]:
         step = chunk_rows(max(width, self.columns), precision)
-        return step, [slice(start, min(start + step, self.n)) for start in range(0, max(self.n, 1), step)]
+        return step, slices(self.n, step) or [slice(0, 0)]
 
     def sum(self, part: Callable[[Block], Sums], width: int, precision: DTypeLike = np.float64) -> Sums:
         """Σ part(block), componentwise."""
@@ -172,7 +199,7 @@ class MemoryRows:
         step, slices = self._slices(width, precision)
         # remembered values belong to blocks of one size; a pass in other blocks computes its own
         kept = self.kept if self.kept and step == self.step else [Kept()] * len(slices)
-        return total(sliced, list(zip(slices, kept)))
+        return self.crew.total(sliced, list(zip(slices, kept)))
 
     def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> MemoryRows:
         """One GEMM in three is saved by an array that takes no more memory than X̃.
@@ -190,30 +217,51 @@ class MemoryRows:
             kept[k] = keep(Block(self.X[s], self.Y[s]))
             return (np.zeros(0),)
 
-        total(fill, list(enumerate(slices)))
-        return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step)
+        self.crew.total(fill, list(enumerate(slices)))
+        return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step, self.crew)
+
+    def shared(self, crew: Crew) -> MemoryRows:
+        """The same rows, summed by a crew."""
+        return replace(self, crew=crew)
+
+    def less(self, tau: Array, free: slice) -> MemoryRows:
+        """Y − X̃ tau for Y."""
+        return MemoryRows(self.X, self.Y - self.X[:, free] @ tau[free], self.weight, free, crew=self.crew)
+
+    def over(self, scale: Array) -> MemoryRows:
+        """Y over ``scale`` (q,)."""
+        return MemoryRows(self.X, self.Y / scale, self.weight, self.free, crew=self.crew)
 
     def centred(self, mean: Array) -> MemoryRows:
         """The same rows for a model with a constant: Y without its mean (q,)."""
-        return MemoryRows(self.X, self.Y - mean, self.weight, CONSTANT)
+        return MemoryRows(self.X, self.Y - mean, self.weight, CONSTANT, crew=self.crew)
+
+
+R = TypeVar("R", bound=Rows)
+
+
+def affine_moment(B: Block) -> Sums:
+    """Σ ω x̃ yᵀ (d+1, q) and Σ ω y² (q,)."""
+    weighted = B.Y if B.weight is None else B.Y * B.weight[:, None]
+    return B.X.T @ weighted, np.einsum("ij,ij->j", weighted, B.Y)
+
+
+def without_affine(rows: R, free: slice = AFFINE, tau: Array | None = None) -> tuple[R, Array]:
+    """Rows whose Y has lost what the columns ``free`` of X̃ explain, and the coefficients (d+1, q) taken out.
+
+    tau = Σ ω x̃ yᵀ / Σω, because X̃ is orthogonal; up to rounding, so a second pass removes what the first left. A
+    ``tau`` that is known beforehand stands for the first.
+    """
+    found = np.zeros((rows.columns, rows.outputs))
+    for known in (tau, None):
+        step = np.zeros_like(found)
+        moment = rows.sum(affine_moment, rows.columns)[0] / rows.total if known is None else known
+        step[free] = moment[free]
+        rows, found = rows.less(step, free), found + step
+    return rows, found
 
 
 def prepare(Z: Array, Y: Array, weight: Array | None = None, *, free: slice = AFFINE) -> tuple[MemoryRows, Array]:
-    """Rows from white inputs Z (n, d) and targets Y (n, q); also the affine coefficients removed from Y, (d+1, q).
-
-    Z may be the first d columns of an (n, d+1) array, which is then used as it is: its last column becomes 1.
-    """
-    n, d = Z.shape
-    if isinstance(Z.base, np.ndarray) and Z.base.shape == (n, d + 1) and Z.ctypes.data == Z.base.ctypes.data:
-        X = Z.base
-    else:
-        X = np.empty((n, d + 1))
-        X[:, :-1] = Z
-    X[:, -1] = 1.0
-    tau = np.zeros((X.shape[1], Y.shape[1]))
-    used, total = X[:, free], float(n if weight is None else weight.sum())
-    for _ in range(2 if used.size else 0):  # X̃ is orthogonal up to rounding; a second pass removes what the first left
-        step = used.T @ (Y if weight is None else Y * weight[:, None]) / total
-        Y = Y - used @ step
-        tau[free] += step
-    return MemoryRows(X, Y, weight, free), tau
+    """Rows from white inputs Z (n, d) and targets Y (n, q); also the affine coefficients removed from Y, (d+1, q)."""
+    X = np.column_stack([Z, np.ones(len(Z))])
+    return without_affine(MemoryRows(X, Y, weight, NOTHING), free)

@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["ConjugateGradients", "Dense", "Solution", "Solver", "choose"]
 
+_DENSE = 250  # unknowns m(d+1) up to which H is formed: (10, 20) and smaller
+
 
 class Solution(NamedTuple):
     """A step δ (m, d+1), the decrease of the loss it predicts (over Σω), and the products it took."""
@@ -96,7 +98,7 @@ class ConjugateGradients:
         p, rz = z, r.dot(z)
         target = self.tolerance**2 * rz
         Hx, count = zero, 0
-        while count < self.cap:
+        while count < self.cap and not (self.lin.run is not None and self.lin.run.over):
             count += 1
             Hp = self.lin.product(p)
             full = Unknowns(Hp.U + damping[:, None] * p.U, Hp.A, Hp.tau)
@@ -119,4 +121,4 @@ class ConjugateGradients:
 def choose(lin: Linearisation) -> Solver:
     """Dense while forming H costs no more than the products conjugate gradients would take."""
     m, D = lin.at.U.shape
-    return Dense(lin) if m * D <= 250 else ConjugateGradients(lin)
+    return Dense(lin) if m * D <= _DENSE else ConjugateGradients(lin)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from relumine.data.moments import estimate_tensors
 from relumine.fit.rows import Block, MemoryRows, Sums
+from relumine.tensors.span import dominant_span
 from relumine.tensors.spm import span_of_powers, subspace_power
 from relumine.tensors.symmetric import packed_size
 
@@ -21,20 +22,20 @@ __all__ = [
     "third_moment_directions",
 ]
 
-_SAME = 0.9  # cosine from which two ends of the power iteration are one
+_SAME = 0.9  # cosine from which two ends of the power iteration are one: units this close are rare, copies common
 
 
 def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
-    """K vectors (w, b) uniform on the sphere of R^D, D = d+1."""
+    """k vectors (w, b) uniform on the sphere of R^D, D = d+1."""
     U = rng.normal(size=(k, D))
     return np.asarray(U / np.linalg.norm(U, axis=1, keepdims=True))
 
 
 def second_moment_span(rows: MemoryRows, width: int) -> Array:
-    """Orthonormal rows (width, d): top eigenvectors, by |eigenvalue|, of E[y (zzᵀ − I)], pooled over outputs.
+    """V (width, d), the dominant span of E[y (zzᵀ − I)], pooled over the outputs.
 
-    For Gaussian z it is Σ_i a_i c_2(b_i) w_i w_iᵀ, so for width < d it shows the span of the weights (Zhong 2017).
-    The affine part of y is gone already, which removes most of the variance.
+    For Gaussian z the moment is Σ_i a_i c_2(b_i) w_i w_iᵀ, so for width < d it shows the span of the weights (Zhong
+    2017). The affine part of y is gone already, which removes most of the variance.
     """
     d = rows.X.shape[1] - 1
     pooled = np.zeros((d, d))
@@ -46,18 +47,18 @@ def second_moment_span(rows: MemoryRows, width: int) -> Array:
 
         M = rows.sum(part, d)[0] / rows.total
         pooled += M @ M  # squares add up whatever the signs of the outputs' weights
-    return np.ascontiguousarray(np.linalg.eigh(pooled)[1][:, ::-1][:, :width].T)
+    return dominant_span(pooled, width)[0]
 
 
 def span_directions(rng: np.random.Generator, k: int, span: Array) -> Array:
-    """K vectors (w, b) with w uniform in the given span (r, d)."""
+    """k vectors (w, b) with w uniform in the given span (r, d)."""
     r, d = span.shape
     inside = random_directions(rng, k, r + 1)
     return np.column_stack([inside[:, :-1] @ span, inside[:, -1]]).reshape(k, d + 1)
 
 
 def moment_directions(rng: np.random.Generator, k: int, rows: MemoryRows, width: int) -> Array:
-    """K vectors (w, b), the first of them with w from the third and fourth moments, for any width.
+    """k vectors (w, b), the first of them with w from the third and fourth moments, for any width.
 
     For Gaussian z the columns of T_3 and T_4 flattened to d² rows span {w_i ⊗ w_i}; the subspace power method finds the
     rank-one elements of that span. This sees weights that the second moment cannot tell apart (orthonormal ones, say).
@@ -74,7 +75,7 @@ def moment_directions(rng: np.random.Generator, k: int, rows: MemoryRows, width:
 
 
 def third_moment_directions(rng: np.random.Generator, k: int, rows: MemoryRows, steps: int = 20) -> Array:
-    """K vectors (w, b), the first of them with w where the power iteration of the third moment ends.
+    """k vectors (w, b), the first of them with w where the power iteration of the third moment ends.
 
     For Gaussian z, T = E[y He₃(z)] = Σ_i a_i c_3(b_i) w_i^{⊗3}, and v ← T(·, v, v)/‖·‖ ends at one of its terms if they
     are nearly orthogonal. T(·, v, v) = E[y (z·v)² z] − E[y z] − 2 E[y z·v] v is a pass over the rows: T is not formed.

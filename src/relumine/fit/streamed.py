@@ -1,167 +1,167 @@
-"""Rows that stay where they are: in files, on the workers of a cluster, or in the caller's arrays.
+"""From samples to rows of a fit: white, with a constant column, the affine part taken out of the targets.
 
-Every chunk is whitened on its way through a pass, so nothing of the size of the data is ever made. What a pass sends
-out is its function and a few small arrays, and what comes back is their sum.
+One way for all sources. What is in memory is prepared once and stays there (:class:`~relumine.fit.rows.MemoryRows`).
+On a cluster each worker prepares its rows once and keeps them. What lies in files is prepared on its way through a
+pass, so nothing of the size of the data is ever made. What a pass sends out is its function and a few small arrays, and
+what comes back is their sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from relumine.data.sources import Chunk, Source
-from relumine.data.whiten import Whitening, whitening_of
-from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Block, Kept, MemoryRows, Sums
+from relumine.data.sources import Chunk, Samples, Source
+from relumine.data.whiten import Summary, Whitening, whitening_of
+from relumine.fit.parallel import ALONE, Crew
+from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Block, Kept, MemoryRows, Sums, affine_moment, without_affine
 
 Array = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
-__all__ = ["Preparation", "StreamedRows", "Without", "prepare_streamed"]
-
-
-class Without:
-    """A source without the rows of some numbers (increasing)."""
-
-    def __init__(self, source: Source, numbers: Numbers) -> None:
-        self.source, self.numbers = source, numbers
-        self.d, self.q, self.vector, self.names = source.d, source.q, source.vector, source.names
-        self.n = None if source.n is None else source.n - len(numbers)
-        self.passes, self.label, self.skipped = source.passes, source.label, source.skipped
-
-    def chunks(self, rows: int | None = None) -> Iterator[Chunk]:
-        """One pass; ``first`` numbers the rows of the whole source."""
-        return (_leave_out(chunk, self.numbers) for chunk in self.source.chunks(rows))
-
-    def reduce(self, part: Callable[[Chunk], Sums]) -> Sums:
-        """Σ part(chunk)."""
-        return self.source.reduce(partial(_part_without, part=part, numbers=self.numbers))
-
-    def head(self, rows: int = 1024) -> Chunk:
-        """The first rows of the whole source: good enough for a pivot."""
-        return self.source.head(rows)
-
-    def rows_at(self, indices: Numbers) -> Chunk:
-        """Rows by their number in the whole source."""
-        return self.source.rows_at(indices)
-
-
-def _leave_out(chunk: Chunk, numbers: Numbers) -> Chunk:
-    low, high = np.searchsorted(numbers, [chunk.first, chunk.first + len(chunk.Y)])
-    if low == high:
-        return chunk
-    kept = np.ones(len(chunk.Y), dtype=bool)
-    kept[numbers[low:high] - chunk.first] = False
-    return Chunk(chunk.X[kept], chunk.Y[kept], None if chunk.weight is None else chunk.weight[kept], chunk.first)
-
-
-def _part_without(chunk: Chunk, part: Callable[[Chunk], Sums], numbers: Numbers) -> Sums:
-    return part(_leave_out(chunk, numbers))
+__all__ = ["Preparation", "Prepared", "StreamedRows", "prepare_source", "rows_of"]
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """From raw rows to rows of a fit: white inputs, targets over ``units`` (q,) less the affine part ``tau`` (d+1, q).
-
-    ``bent`` (q,): outputs that are not affine (the others become 0); None where the targets stay whole. ``weight``:
-    what weights are divided by, their mean.
-    """
+    """From raw rows to rows of a fit: x̃ = (z, 1) with z white, y over ``units`` (q,), weights over ``weight``."""
 
     white: Whitening
     units: Array
     weight: float
-    tau: Array | None = None
-    bent: NDArray[np.bool_] | None = None
 
-    def rows(self, chunk: Chunk) -> MemoryRows:
-        """The rows of a chunk."""
-        X = np.empty((len(chunk.Y), chunk.X.shape[1] + 1))
+    def __call__(self, chunk: Chunk) -> Chunk:
+        """The prepared chunk: X̃ (k, r+1), Y (k, q)."""
+        X = np.empty((len(chunk.Y), self.white.L.shape[1] + 1))
         if len(X):
             self.white.apply(np.asarray(chunk.X, dtype=np.float64), out=X[:, :-1])
         X[:, -1] = 1.0
-        Y = chunk.Y / self.units
-        if self.tau is not None:
-            Y -= X @ self.tau
-        if self.bent is not None:
-            Y = np.where(self.bent, Y, 0.0)
-        return MemoryRows(X, Y, None if chunk.weight is None else chunk.weight / self.weight)
+        weight = None if chunk.weight is None else chunk.weight / self.weight
+        return Chunk(X, chunk.Y / self.units, weight, chunk.first)
 
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """Rows of a source, prepared chunk by chunk: the same sums as :class:`relumine.fit.rows.MemoryRows`."""
+    """Prepared rows that stay in their source: the same sums as :class:`relumine.fit.rows.MemoryRows`.
 
-    source: Source | Without
-    preparation: Preparation
+    Of Y (k, q) a pass sees (Y − X̃ tau) / scale. ``known``: Σ ω y² of what it sees (q,), if it has been summed.
+    """
+
+    source: Source
     n: int
     total: float
-    norm2: float
+    tau: Array
+    scale: Array
     free: slice
+    known: tuple[Array, ...] = ()
+    crew: Crew = field(default=ALONE, repr=False, compare=False)  # who shares the sums over each chunk
 
     @property
     def columns(self) -> int:
         """Columns of X̃, d+1."""
-        return self.source.d + 1
+        return len(self.tau)
 
     @property
     def outputs(self) -> int:
         """Columns of Y, q."""
-        return self.source.q
+        return len(self.scale)
+
+    @property
+    def norm2(self) -> float:
+        """Σ ω‖y‖²."""
+        return float(self.squares().sum())
+
+    def squares(self) -> Array:
+        """Σ ω y², output by output, (q,): a pass, once."""
+        if not self.known:
+            object.__setattr__(self, "known", (self.sum(affine_moment, self.columns)[1],))
+        return self.known[0]
 
     def sum(self, part: Callable[[Block], Sums], width: int, precision: DTypeLike = np.float64) -> Sums:
         """Σ part(block) over the blocks of every chunk."""
-        task = partial(_sum_chunk, preparation=self.preparation, part=part, width=width, precision=precision)
-        return self.source.reduce(task)
+        seen = _Seen(self.tau if self.tau.any() else None, self.scale, self.crew)
+        return self.source.reduce(partial(_sum_chunk, seen=seen, part=part, width=width, precision=precision))
 
     def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> StreamedRows:
         """Nothing of the size of the data is kept."""
         return self
 
+    def shared(self, crew: Crew) -> StreamedRows:
+        """The same rows, each chunk summed by a crew."""
+        return replace(self, crew=crew)
+
+    def less(self, tau: Array, free: slice) -> StreamedRows:
+        """Y − X̃ tau for Y."""
+        return replace(self, tau=self.tau + tau * self.scale, free=free, known=())
+
+    def over(self, scale: Array) -> StreamedRows:
+        """Y over ``scale`` (q,)."""
+        known = tuple(squares / scale**2 for squares in self.known)
+        return replace(self, scale=self.scale * scale, known=known)
+
     def centred(self, mean: Array) -> StreamedRows:
         """The same rows for a model with a constant: Y without its mean (q,)."""
-        tau = np.zeros((self.columns, self.outputs))
+        tau = np.zeros_like(self.tau)
         tau[-1] = mean
-        norm2 = self.norm2 - self.total * float(mean @ mean)
-        return replace(self, preparation=replace(self.preparation, tau=tau), norm2=norm2, free=CONSTANT)
+        # Σ ω(y − ȳ)² = Σ ωy² − Σω ȳ²: no pass
+        return replace(self.less(tau, CONSTANT), known=(self.squares() - self.total * mean**2,))
 
 
-def _sum_chunk(
-    chunk: Chunk, preparation: Preparation, part: Callable[[Block], Sums], width: int, precision: DTypeLike
-) -> Sums:
-    return preparation.rows(chunk).sum(part, width, precision)
+class _Seen(NamedTuple):
+    """How a pass sees prepared rows: with (Y − X̃ tau) / scale for Y, and shared by a crew."""
+
+    tau: Array | None
+    scale: Array
+    crew: Crew
+
+    def __call__(self, chunk: Chunk) -> MemoryRows:
+        X = np.asarray(chunk.X, dtype=np.float64)
+        Y = (chunk.Y if self.tau is None else chunk.Y - X @ self.tau) / self.scale
+        return MemoryRows(X, Y, chunk.weight, crew=self.crew)
 
 
-def _affine_step(B: Block) -> Sums:
-    """Σ ω x̃ yᵀ (d+1, q) and Σ ω y² (q,)."""
-    weighted = B.Y if B.weight is None else B.Y * B.weight[:, None]
-    return B.X.T @ weighted, np.einsum("ij,ij->j", weighted, B.Y)
+def _sum_chunk(chunk: Chunk, seen: _Seen, part: Callable[[Block], Sums], width: int, precision: DTypeLike) -> Sums:
+    return seen(chunk).sum(part, width, precision)
 
 
-def prepare_streamed(
-    source: Source | Without, units: Array, bent: NDArray[np.bool_]
-) -> tuple[StreamedRows, StreamedRows, Array, NDArray[np.bool_]]:
-    """Rows with the affine part out of Y, rows with it in, the affine coefficients (d+1, q), which outputs are bent.
+def rows_of(source: Source, n: int, total: float) -> MemoryRows | StreamedRows:
+    """Rows of prepared chunks, for a model without affine part: in memory if they are there."""
+    if isinstance(source, Samples):
+        return MemoryRows(source.X, source.Y, source.weight, NOTHING)
+    return StreamedRows(source, n, total, np.zeros((source.d, source.q)), np.ones(source.q), NOTHING)
 
-    ``bent`` (q,): those that a few rows have shown to be; all rows may show more. Four passes.
+
+class Prepared(NamedTuple):
+    """``rows``: the affine part ``tau`` (d+1, q) taken out of Y; ``plain``: the same rows with it."""
+
+    rows: MemoryRows | StreamedRows
+    plain: MemoryRows | StreamedRows
+    tau: Array
+    white: Whitening
+
+
+def prepare_source(
+    source: Source, units: Array, found: tuple[Whitening, Summary] | None = None, weight: float | None = None
+) -> Prepared:
+    """Whiten the inputs of a source, divide its outputs by ``units`` (q,), take out the affine part.
+
+    ``found``: the whitening, if it is known; ``weight``: what weights are divided by, their mean by default. Two passes
+    (mean and covariance, which also give the affine part; what rounding left of it), and one to prepare what is kept.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> prepared = prepare_source(Samples(X, X @ [1.0, 2.0] + 3.0), np.ones(1))
+    >>> bool(prepared.rows.norm2 < 1e-24), bool(prepared.plain.norm2 > 50.0), prepared.tau.shape
+    (True, True, (3, 1))
     """
-    white, summary = whitening_of(source)
-    weight = summary.total / summary.n
-    plain = Preparation(white, units, weight)
-    n, total = summary.n, float(summary.n)
-    moment, squares = StreamedRows(source, plain, n, total, 1.0, NOTHING).sum(_affine_step, source.d)
-    whole = StreamedRows(source, plain, n, total, float(squares.sum()), NOTHING)
-    tau = moment / total
-    # x̃ is white up to rounding: a second pass removes what the first left, and the last measures what remains
-    every = np.ones_like(bent)
-    bare = StreamedRows(source, Preparation(white, units, weight, tau, every), n, total, 1.0, AFFINE)
-    tau = tau + bare.sum(_affine_step, source.d)[0] / total
-    bare = StreamedRows(source, Preparation(white, units, weight, tau, every), n, total, 1.0, AFFINE)
-    squares = bare.sum(_affine_step, source.d)[1]
-    bent = bent | (np.sqrt(squares / total) > 256.0 * np.finfo(float).eps)
-    rows = StreamedRows(
-        source, Preparation(white, units, weight, tau, bent), n, total, float(squares[bent].sum()), AFFINE
-    )
-    return rows, whole, tau, bent
+    white, summary = whitening_of(source) if found is None else found
+    weight = summary.total / summary.n if weight is None else weight
+    kept = source.map(Preparation(white, units, weight), white.L.shape[1] + 1)
+    plain = rows_of(kept, summary.n, summary.total / weight)
+    rows, tau = without_affine(plain, AFFINE, white.affine(summary) / units)
+    return Prepared(rows, plain, tau, white)

@@ -86,9 +86,9 @@ def _sigma(h: Any, sigma: Activation, kind: np.dtype[Any], constants: dict[str, 
 def is_deep(path: Path, form: str) -> bool:
     """Whether a graph is ours and deep, or has more than one node that is an activation."""
     model = _model(path)
-    meta = {entry.key: entry.value for entry in model.metadata_props}
-    if "format" in meta and meta["format"].startswith("relumine"):
-        return bool(meta["format"] == form)
+    meta = {str(entry.key): str(entry.value) for entry in model.metadata_props}  # a damaged one may hold bytes
+    if meta.get("format", "").startswith("relumine"):
+        return meta["format"] == form
     return sum(node.op_type in (*_SIGMAS, "LeakyRelu") for node in model.graph.node) > 1
 
 
@@ -96,7 +96,7 @@ def read(path: Path, form: str) -> tuple[dict[str, Array], dict[str, str]]:
     """Arrays by name and the words beside them."""
     model = _model(path)
     constants = {tensor.name: constant(path, tensor) for tensor in model.graph.initializer}
-    meta = {entry.key: entry.value for entry in model.metadata_props}
+    meta = {str(entry.key): str(entry.value) for entry in model.metadata_props}
     if meta.get("format") == form:
         arrays = {name: value for name, value in constants.items() if name == "v" or name[:1] in ("W", "b")}
         return {name: np.asarray(value, dtype=np.float64) for name, value in arrays.items()}, meta

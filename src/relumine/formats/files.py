@@ -2,30 +2,60 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import tempfile
+import secrets
 from pathlib import Path
+from typing import Final
 
-from relumine.results import ModelFileError
+from relumine.results import ModelFileError, NotWritten
 
 __all__ = ["LARGEST", "checked_size", "read_bytes", "write_atomically"]
 
 LARGEST = 1 << 28  # bytes of a model file: 33 million parameters; reading takes about three times that
+_ELSEWHERE: Final = "name a file elsewhere"
+_REMEDIES: Final = (
+    ((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), f"free some space, or {_ELSEWHERE}"),
+    ((errno.EACCES, errno.EPERM, errno.EROFS), f"allow writing in its folder, or {_ELSEWHERE}"),
+    ((errno.ENOENT, errno.ENOTDIR), f"make its folder, or {_ELSEWHERE}"),
+)
 
 
 def write_atomically(target: Path, data: bytes) -> None:
-    """Write a file so that a reader sees the old one or the whole new one, also if the machine stops in between."""
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    """Write a file so that a reader sees the old one or the whole new one, also if the machine stops in between.
+
+    Whatever goes wrong, no part of the new file stays behind; what the system refuses is a
+    :class:`~relumine.results.NotWritten` that names the file and what to do.
+    """
+    temporary = target.parent / f".relumine-{secrets.token_hex(8)}"  # in the same folder: only so is a rename atomic
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync(target.parent)
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
+        refused = getattr(error, "errno", None)
+        remedy = next((words for codes, words in _REMEDIES if refused in codes), _ELSEWHERE)
+        why = getattr(error, "strerror", None) or error
+        raise NotWritten(f"{target} cannot be written: {why}; {remedy}") from error
+
+
+def _sync(folder: Path) -> None:
+    """Bring the new name itself to the disk, where folders can be opened."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        except OSError:
+            pass  # some file systems have no such call for folders; the file itself is safe
+        finally:
+            os.close(handle)
 
 
 def checked_size(path: Path, most: int = LARGEST) -> int:
@@ -51,9 +81,3 @@ def read_bytes(path: Path, most: int = LARGEST) -> bytes:
             return file.read(size)
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

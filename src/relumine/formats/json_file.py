@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.formats.files import read_bytes
-from relumine.formats.parameters import ARRAYS, FORMAT, VERSION, Parameters, check_origin
+from relumine.formats.json_text import parsed
+from relumine.formats.parameters import ARRAYS, UNLABELLED, Labels, Parameters, check_meta, check_origin, described
 from relumine.results import ModelFileError
 
 __all__ = ["read", "to_bytes"]
@@ -18,24 +18,18 @@ __all__ = ["read", "to_bytes"]
 _MOST = 1 << 24  # 16 MB of text: lists of Python objects take up to twenty times that
 
 
-def to_bytes(p: Parameters) -> bytes:
+def to_bytes(p: Parameters, labels: Labels = UNLABELLED) -> bytes:
     """The file's content."""
-    head: dict[str, Any] = {"format": FORMAT, "version": VERSION, "activation": p.sigma}
+    head: dict[str, Any] = described(p.sigma, labels)
     arrays = {name: array.tolist() for name, array in p.arrays().items()}
     # an empty list has no shape: the number of inputs would be lost with the last unit
     head["shape"] = list(p.W.shape)
     return (json.dumps(head | arrays, allow_nan=False) + "\n").encode()
 
 
-def read(path: Path) -> Parameters:
+def read(path: Path) -> tuple[Parameters, Labels]:
     """Read an object with W, b, a and, where they are there, v, c and activation."""
-    text = read_bytes(path, _MOST)
-    try:
-        content = json.loads(text, parse_constant=_refuse)
-    except RecursionError:
-        raise ModelFileError(f"{path} is not a network: its brackets are too deep") from None
-    except (ValueError, UnicodeDecodeError) as error:
-        raise ModelFileError(f"{path} is not readable JSON (truncated or foreign): {error}") from None
+    content = parsed(path, _MOST)
     if not isinstance(content, dict):
         raise ModelFileError(f"{path} is a JSON file, but not a relumine network")
     check_origin(str(path), "JSON", content.get("format"), content.get("version"))
@@ -47,10 +41,11 @@ def read(path: Path) -> Parameters:
         arrays["W"] = _empty(path, content.get("shape"))
         if arrays["a"].ndim == 2:
             arrays["a"] = arrays["a"].reshape(len(arrays["a"]), 0)
-    sigma = content.get("activation", "relu")
-    if not isinstance(sigma, str):
-        raise ModelFileError(f"{path} is damaged: the activation is not a word")
-    return Parameters(arrays["W"], arrays["b"], arrays["a"], arrays.get("v"), arrays.get("c"), sigma)
+    meta = {key: content.get(key, default) for key, default in (("activation", "relu"), ("status", ""))}
+    if not all(isinstance(word, str) for word in meta.values()):
+        raise ModelFileError(f"{path} is damaged: the activation or the status is not a word")
+    p = Parameters(arrays["W"], arrays["b"], arrays["a"], arrays.get("v"), arrays.get("c"), meta["activation"])
+    return p, check_meta(str(path), meta, p)
 
 
 def _array(path: Path, name: str, value: Any) -> NDArray[np.float64]:
@@ -72,7 +67,3 @@ def _empty(path: Path, shape: Any) -> NDArray[np.float64]:
     if not 0 < shape[1] <= _MOST:
         raise ModelFileError(f"{path} is damaged: {shape[1]} inputs")
     return np.zeros((0, shape[1]))
-
-
-def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a number")

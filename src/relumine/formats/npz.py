@@ -14,24 +14,25 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from relumine.formats.files import LARGEST, checked_size
-from relumine.formats.parameters import ARRAYS, FORMAT, VERSION, Parameters, check_origin
+from relumine.formats.parameters import ARRAYS, UNLABELLED, Labels, Parameters, check_meta, check_origin, signed
 from relumine.results import ModelFileError
 
 __all__ = ["arrays", "read", "to_bytes"]
 
-_WORDS = ("format", "version", "activation")
+_WORDS = ("format", "version", "activation", "status", "sha256")
 _EXPANSION, _SMALL = 16, 1 << 20  # weights hardly compress: a file that claims more than this is a bomb
 
 
-def to_bytes(p: Parameters) -> bytes:
+def to_bytes(p: Parameters, labels: Labels = UNLABELLED) -> bytes:
     """The file's content; ``np.load(path, allow_pickle=False)`` reads it anywhere."""
-    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "activation": p.sigma, **p.arrays()}
+    numbers = p.arrays()
+    content: dict[str, Any] = signed(numbers, p.sigma, labels) | numbers
     buffer = io.BytesIO()
     np.savez(buffer, **content)
     return buffer.getvalue()
 
 
-def read(path: Path) -> Parameters:
+def read(path: Path) -> tuple[Parameters, Labels]:
     """Read a network; W, b and a are enough."""
     found = arrays(path, ARRAYS, _WORDS)
     if "format" in found:
@@ -39,8 +40,10 @@ def read(path: Path) -> Parameters:
     missing = {"W", "b", "a"} - set(found)
     if missing:
         raise ModelFileError(f"{path} holds no network: missing {', '.join(sorted(missing))}")
-    sigma = str(found.get("activation", "relu"))
-    return Parameters(found["W"], found["b"], found["a"], found.get("v"), found.get("c"), sigma)
+    meta = {key: str(found[key]) for key in _WORDS if key in found}
+    sigma = meta.get("activation", "relu")
+    p = Parameters(found["W"], found["b"], found["a"], found.get("v"), found.get("c"), sigma)
+    return p, check_meta(str(path), meta, p)
 
 
 def arrays(
@@ -58,6 +61,8 @@ def arrays(
                     budget -= members[name].file_size
                     if budget < 0:
                         raise ModelFileError(f"it expands to more than {_EXPANSION} times its size")
+                    if members[name].compress_size > size:  # memory for that many bytes would be taken at once
+                        raise ModelFileError(f"{name} is declared with more bytes than the file has")
                     found[name] = _array(archive.read(members[name]), name in words)
     except ModelFileError as error:
         raise ModelFileError(f"{path} is damaged: {error}") from None

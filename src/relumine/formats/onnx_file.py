@@ -17,11 +17,21 @@ from relumine.activations import LeakyReLU, Polynomial
 from relumine.formats.files import checked_size, read_bytes
 from relumine.formats.onnx_graph import foreign
 from relumine.formats.onnx_wire import bounded
-from relumine.formats.parameters import ARRAYS, FORMAT, VERSION, Parameters, check_origin, check_shape
-from relumine.results import InvalidInput, ModelFileError
+from relumine.formats.parameters import (
+    FORMAT,
+    UNLABELLED,
+    Labels,
+    Parameters,
+    check_meta,
+    check_origin,
+    check_shape,
+    signed,
+)
+from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
 __all__ = ["read", "to_bytes"]
 
+_NAME = "relumine"  # of the producer and of the graph
 _OPSET, _IR = 17, 8  # old enough for every runtime of the last years
 
 
@@ -29,10 +39,14 @@ def _onnx() -> Any:
     try:
         return import_module("onnx")
     except ImportError:
-        raise InvalidInput("ONNX files need the onnx package: pip install 'relumine[onnx]'") from None
+        raise MissingPackage("ONNX files need the onnx package", "onnx") from None
 
 
-def to_bytes(p: Parameters, dtype: Literal["float64", "float32"] = "float64") -> bytes:
+def to_bytes(
+    p: Parameters,
+    labels: Labels = UNLABELLED,
+    dtype: Literal["float64", "float32"] = "float64",
+) -> bytes:
     """The file's content. Input ``X`` (N, d), output ``Y`` (N,) or (N, q)."""
     onnx = _onnx()
     h, kind = onnx.helper, np.dtype(dtype)
@@ -59,14 +73,14 @@ def to_bytes(p: Parameters, dtype: Literal["float64", "float32"] = "float64") ->
         nodes.append(h.make_node("Squeeze", [result, "axis"], ["Y"]))
     graph = h.make_graph(
         nodes,
-        "relumine",
+        _NAME,
         [h.make_tensor_value_info("X", element, ["N", p.W.shape[1]])],
         [h.make_tensor_value_info("Y", element, ["N", *outputs])],
         [onnx.numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
     )
-    model = h.make_model(graph, producer_name="relumine", opset_imports=[h.make_opsetid("", _OPSET)])
+    model = h.make_model(graph, producer_name=_NAME, opset_imports=[h.make_opsetid("", _OPSET)])
     model.ir_version = _IR
-    h.set_model_props(model, {"format": FORMAT, "version": VERSION, "activation": p.sigma})
+    h.set_model_props(model, signed(arrays, p.sigma, labels))  # the numbers as they are written: in dtype
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString())
 
@@ -98,31 +112,55 @@ def _sigma(h: Any, p: Parameters, kind: np.dtype[Any], constants: dict[str, NDAr
     raise InvalidInput(f"the activation {sigma.name} cannot be written in ONNX operators; use .safetensors")
 
 
-def read(path: Path) -> Parameters:
+def read(path: Path) -> tuple[Parameters, Labels]:
     """The network in a graph: our own exactly, those of other tools where they are one hidden layer and no more."""
-    data = read_bytes(path)
-    bounded(path, data)
-    onnx = _onnx()
-    try:
-        model = onnx.load_model_from_string(data)
-    except Exception as error:  # the parser's own kinds of error; nothing of the file has been used yet
-        raise ModelFileError(f"{path} is not a readable ONNX file (truncated or foreign): {error}") from None
+    model = _model(path)
+    names = [tensor.name for tensor in model.graph.initializer]
+    if len(set(names)) < len(names):
+        raise ModelFileError(f"{path} is damaged: two of its tensors have the same name")
     constants = {tensor.name: constant(path, tensor) for tensor in model.graph.initializer}
     meta = {entry.key: entry.value for entry in model.metadata_props}
-    if meta.get("format") != FORMAT:
-        return foreign(path, model.graph, constants, lambda tensor: constant(path, tensor))
+    if not all(isinstance(word, str) for entry in meta.items() for word in entry):
+        raise ModelFileError(f"{path} is damaged: its metadata are not text")
+    if meta.get("format") == FORMAT:
+        p = _own(path, model.graph, constants, meta)
+        return p, check_meta(str(path), meta, p)
+    if model.producer_name == _NAME or model.graph.name == _NAME:
+        raise ModelFileError(f"{path} is damaged: it was written by relumine, and does not say so in its metadata")
+    return foreign(path, model.graph, constants, lambda tensor: constant(path, tensor)), UNLABELLED
+
+
+def _model(path: Path) -> Any:
+    """The file parsed, if that is all of it: a damaged tag hides a field, and its default would stand in for it."""
+    data = read_bytes(path)
+    bounded(path, data)
+    try:
+        model = _onnx().load_model_from_string(data)
+        size = model.ByteSize()
+        model.DiscardUnknownFields()
+        whole = model.ByteSize() == size
+    except Exception as error:  # the parser's own kinds of error; nothing of the file has been used yet
+        if isinstance(error, MissingPackage):
+            raise
+        raise ModelFileError(f"{path} is not a readable ONNX file (truncated or foreign): {error}") from None
+    if not whole:
+        raise ModelFileError(f"{path} has parts that the onnx package does not know: damaged, or of a newer version")
+    return model
+
+
+def _own(path: Path, graph: Any, constants: dict[str, NDArray[Any]], meta: dict[str, str]) -> Parameters:
+    """The parameters in a graph that :func:`to_bytes` wrote."""
     check_origin(str(path), "ONNX", meta["format"], meta.get("version"))
     missing = {"W", "b", "a", "c"} - set(constants)
     if missing:
         raise ModelFileError(f"{path} is damaged: missing {', '.join(sorted(missing))}")
-    arrays: dict[str, Any] = {name: constants.get(name) for name in ARRAYS}
-    if any(node.op_type == "Squeeze" for node in model.graph.node):
-        for name in "avc":
-            array = arrays[name]
-            if array is not None and (not array.ndim or array.shape[0] != 1):
-                raise ModelFileError(f"{path} is damaged: one output is declared, and {name} is of several")
-            arrays[name] = None if array is None else array[0]
-    return Parameters(**arrays, activation=meta.get("activation", "relu"))
+    W, a, c = constants["W"], np.atleast_2d(constants["a"]), np.atleast_1d(constants["c"])
+    v = np.atleast_2d(constants.get("v", np.zeros((len(a), *W.shape[1:]))))  # left out of the graph where it is zero
+    if any(node.op_type == "Squeeze" for node in graph.node):
+        if {len(a), len(v), len(c)} != {1}:
+            raise ModelFileError(f"{path} is damaged: one output is declared, and its weights are of several")
+        a, v, c = a[0], v[0], c[0]
+    return Parameters(W, constants["b"], a, v, c, meta.get("activation", "relu"))
 
 
 def constant(path: Path, tensor: Any) -> NDArray[Any]:
@@ -136,7 +174,9 @@ def constant(path: Path, tensor: Any) -> NDArray[Any]:
     if field is None:
         raise ModelFileError(f"{path}: the tensor {tensor.name!r} has type {kind}, where float64 or float32 belongs")
     raw: bytes = _beside(path, tensor) if tensor.data_location == onnx.TensorProto.EXTERNAL else tensor.raw_data
-    values = np.frombuffer(raw, kind) if raw and len(raw) % kind.itemsize == 0 else np.array(field, kind)
+    if raw and (len(raw) % kind.itemsize or len(field)):
+        raise ModelFileError(f"{path} is damaged: {tensor.name!r} is kept twice, or its last number is cut")
+    values = np.frombuffer(raw, kind) if raw else np.array(field, kind)
     shape = tuple(tensor.dims)
     if any(k < 0 for k in shape) or values.size != np.prod(shape, dtype=object):
         raise ModelFileError(

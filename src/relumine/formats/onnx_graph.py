@@ -23,6 +23,20 @@ __all__ = ["foreign"]
 
 _SIGMAS = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Erf": "erf"}
 _SAME = ("Identity", "Cast", "Dropout", "Flatten", "Reshape", "Squeeze")
+_FLOATS = (1, 11)  # what a Cast may lead to: single or double precision
+# Attributes by their type (1 float, 2 integer, 4 tensor, 7 integers). There is no checksum, so an attribute that nobody
+# knows is a damaged one, and its default must not stand in for it.
+_KNOWN = {
+    "Gemm": {"alpha": 1, "beta": 1, "transA": 2, "transB": 2},
+    "LeakyRelu": {"alpha": 1},
+    "Cast": {"to": 2, "saturate": 2},
+    "Dropout": {"ratio": 1, "seed": 2},
+    "Flatten": {"axis": 2},
+    "Reshape": {"allowzero": 2},
+    "Squeeze": {"axes": 7},
+    "Transpose": {"perm": 7},
+    "Constant": {"value": 4},
+}
 _MOST_NODES = 64
 
 
@@ -55,6 +69,7 @@ def foreign(
         values[inputs[0]] = Value("input")
         for node in graph.node:
             operands = [name for name in node.input if name]
+            _sound(node, {*known, *values})
             if node.op_type == "Constant":
                 tensors = [a.t for a in node.attribute if a.name == "value"]
                 known |= {node.output[0]: to_array(tensors[0])} if tensors else {}
@@ -70,6 +85,26 @@ def foreign(
         ) from None
 
 
+def _sound(node: Any, taken: set[str]) -> None:
+    """Refuse a node that is not what its tool wrote."""
+    known = _KNOWN.get(node.op_type, {})
+    odd = [a.name for a in node.attribute if known.get(a.name) != a.type]
+    if odd:
+        raise _TooMuch(f"the node {node.op_type} has an attribute {odd[0]!r} that is not known here")
+    words = (node.name, _line(node.doc_string), node.domain, *node.input, *node.output)
+    if not all(isinstance(word, str) and word.isprintable() for word in words):  # an attribute's bytes, say
+        raise _TooMuch(f"a name at the node {node.op_type} is not text")
+    if node.domain not in ("", "ai.onnx"):
+        raise _TooMuch(f"the node {node.op_type} is not of ONNX itself, but of {node.domain!r}")
+    if node.output and node.output[0] in taken:
+        raise _TooMuch(f"the value {node.output[0]!r} is computed twice")
+
+
+def _line(text: Any) -> Any:
+    """A text of several lines as one; bytes, which are no text, as they are."""
+    return " ".join(text.split()) if isinstance(text, str) else text
+
+
 def _step(
     node: Any,
     operands: list[str],
@@ -83,6 +118,10 @@ def _step(
     fixed = [np.asarray(known[name], dtype=np.float64) for name in operands if name in known]
     if not moving or len(moving) + len(fixed) != len(operands):
         raise _TooMuch(f"the node {op} has operands that come from nowhere")
+    if op == "Cast" and _attributes(node).get("to") not in _FLOATS:
+        raise _TooMuch("it rounds values to another kind of number")
+    if op == "Flatten" and _attributes(node).get("axis", 1) != 1:
+        raise _TooMuch("it flattens rows into each other")
     if op in _SAME and len(moving) == 1:
         return moving[0]
     if op in ("Gemm", "MatMul") and len(moving) == 1 and fixed and operands[0] in values:

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
-from relumine.results import ModelFileError
+from relumine.results import ModelFileError, Status
 
 Array = NDArray[np.float64]
 
-__all__ = ["ARRAYS", "FORMAT", "VERSION", "Parameters", "check_origin", "check_shape", "digest"]
+__all__ = [
+    "ARRAYS",
+    "FORMAT",
+    "UNLABELLED",
+    "Labels",
+    "Parameters",
+    "check_meta",
+    "check_origin",
+    "check_shape",
+    "described",
+    "signed",
+]
 
 FORMAT, VERSION = "relumine.network", "1"
 ARRAYS = ("W", "b", "a", "v", "c")
+_KNOWN = {"format", "version", "activation", "status", "features", "features_sha256"}
 _LONGEST = 1 << 22  # entries along one side: an array without entries may claim any
 
 
@@ -44,6 +56,16 @@ class Parameters(NamedTuple):
         return {name: np.array(getattr(self, name), dtype=np.float64, order="C") for name in ARRAYS}
 
 
+class Labels(NamedTuple):
+    """What a file says beside the numbers: names of the d inputs (safetensors), and how the recovery ended."""
+
+    features: tuple[str, ...] = ()
+    status: str = ""
+
+
+UNLABELLED: Final = Labels()
+
+
 def digest(arrays: Mapping[str, Array], sigma: str) -> str:
     """A checksum of σ, shapes and values: a changed bit in a file is seen, not loaded."""
     total = sha256(sigma.encode())
@@ -53,12 +75,38 @@ def digest(arrays: Mapping[str, Array], sigma: str) -> str:
     return total.hexdigest()
 
 
+def described(sigma: str, labels: Labels) -> dict[str, str]:
+    """What a file says of itself: its format, σ, and how the recovery ended."""
+    status = {"status": labels.status} if labels.status else {}
+    return {"format": FORMAT, "version": VERSION, "activation": sigma, **status}
+
+
+def signed(arrays: Mapping[str, Array], sigma: str, labels: Labels) -> dict[str, str]:
+    """The same with a checksum of the numbers."""
+    return {**described(sigma, labels), "sha256": digest(arrays, sigma)}
+
+
 def check_origin(where: str, kind: str, form: Any, version: Any) -> None:
     """Whether a file says that it holds a network, in a version known here."""
     if form != FORMAT:
         raise ModelFileError(f"{where} is a {kind} file, but not a relumine network")
     if str(version) != VERSION:
         raise ModelFileError(f"{where} has format version {version!r}; this relumine reads {VERSION!r}; upgrade")
+
+
+def check_meta(where: str, meta: Mapping[str, str], p: Parameters) -> Labels:
+    """The labels of a file whose numbers match its checksum.
+
+    A file without a checksum may come from another program; but then a key that nobody writes is a damaged one.
+    """
+    if "sha256" in meta and meta["sha256"] != digest(p.arrays(), p.sigma):
+        raise ModelFileError(f"{where} is damaged: its numbers do not match its checksum")
+    if "sha256" not in meta and set(meta) - _KNOWN:
+        raise ModelFileError(f"{where} is damaged: unknown metadata {sorted(set(meta) - _KNOWN)[0]!r} and no checksum")
+    status = meta.get("status", "")
+    if status and status not in {known.value for known in Status}:
+        raise ModelFileError(f"{where} is damaged: {status!r} is no status")
+    return Labels(status=status)
 
 
 def check_shape(where: str, name: str, shape: tuple[int, ...]) -> None:

@@ -3,58 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
 from relumine.formats.files import checked_size
-from relumine.formats.parameters import ARRAYS, FORMAT, VERSION, Parameters, check_origin, digest
+from relumine.formats.parameters import ARRAYS, UNLABELLED, Labels, Parameters, check_meta, check_origin, signed
 from relumine.results import ModelFileError
 
-__all__ = ["names_of", "read", "to_bytes"]
+__all__ = ["read", "to_bytes"]
 
 _HEADER = 1 << 16  # ours has some 500 bytes, and the names of the inputs
 _NAMES = 1 << 15  # bytes of names that are kept
 
 
-def to_bytes(p: Parameters, features: Sequence[str] | None = None) -> bytes:
+def to_bytes(p: Parameters, labels: Labels = UNLABELLED) -> bytes:
     """The file's content; names of the d inputs are kept beside the numbers unless they are too long."""
     from safetensors.numpy import save
 
     arrays = p.arrays()
-    meta = {"format": FORMAT, "version": VERSION, "activation": p.sigma, "sha256": digest(arrays, p.sigma)}
+    meta = signed(arrays, p.sigma, labels)
     # names have a checksum of their own: that of the numbers stays what earlier versions expect
-    text = json.dumps(list(features)) if features is not None else ""
-    if features is not None and len(features) == arrays["W"].shape[1] and len(json.dumps(text)) < _NAMES:
+    text = json.dumps(labels.features)
+    if len(labels.features) == arrays["W"].shape[1] and len(json.dumps(text)) < _NAMES:
         meta |= {"features": text, "features_sha256": sha256(text.encode()).hexdigest()}
     return bytes(save(arrays, metadata=meta))
 
 
-def names_of(path: Path) -> list[str]:
-    """Names of the inputs, as they were kept with the network; none if there are none."""
-    from safetensors import safe_open
-
-    p = read(path)
-    with safe_open(str(path), framework="numpy") as file:
-        meta = file.metadata() or {}
-    text = meta.get("features")
-    if text is None:
-        return []
-    try:
-        names = json.loads(text)
-    except (ValueError, RecursionError):
-        names = None
-    intact = sha256(text.encode()).hexdigest() == meta.get("features_sha256")
-    known = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    if not intact or not known or p.W.ndim != 2 or len(names) != p.W.shape[1]:
-        raise ModelFileError(f"{path} is damaged: the names of its inputs do not match their checksum")
-    return [str(name) for name in names]
-
-
-def read(path: Path) -> Parameters:
-    """Read W, b, a, v, c; the library checks every declared shape against the bytes there are."""
+def read(path: Path) -> tuple[Parameters, Labels]:
+    """Read W, b, a, v, c and the labels; the library checks every declared shape against the bytes there are."""
     from safetensors import SafetensorError, safe_open
 
     size = checked_size(path)
@@ -79,7 +58,21 @@ def read(path: Path) -> Parameters:
         raise
     except (SafetensorError, OSError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path} is not a readable safetensors file (truncated or foreign): {error}") from error
-    sigma = meta.get("activation", "relu")
-    if "sha256" in meta and meta["sha256"] != digest(arrays, sigma):
-        raise ModelFileError(f"{path} is damaged: its numbers do not match its checksum")
-    return Parameters(**arrays, activation=sigma)
+    p = Parameters(**arrays, activation=meta.get("activation", "relu"))
+    return p, check_meta(str(path), meta, p)._replace(features=_names(path, meta, p))
+
+
+def _names(path: Path, meta: Mapping[str, str], p: Parameters) -> tuple[str, ...]:
+    """Names of the inputs, as they were kept with the network; none if there are none."""
+    text = meta.get("features")
+    if text is None:
+        return ()
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        names = None
+    intact = sha256(text.encode()).hexdigest() == meta.get("features_sha256")
+    known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not intact or not known or p.W.ndim != 2 or len(names) != p.W.shape[1]:
+        raise ModelFileError(f"{path} is damaged: the names of its inputs do not match their checksum")
+    return tuple(names)

@@ -6,18 +6,29 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import track
 
+from relumine.formats.files import write_atomically
+
 Cells = dict[str, Any]
 Task = tuple[str, Callable[..., Cells], tuple[Any, ...]]
+Compute = Callable[..., None]
+Plot = Callable[[Path], Path | None]
 
-__all__ = ["Cells", "Task", "fill", "finished", "save", "show"]
+Name = Annotated[str, typer.Option(help="Which figure, as the paper numbers it, or all.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Small sizes and few trials.")]
+PlotOnly = Annotated[bool, typer.Option("--plot-only", help="Draw the JSON that is there.")]
+Workers = Annotated[int, typer.Option(help="Processes.")]
+Out = Annotated[Path, typer.Option(help="Folder for JSON and PNG.")]
+
+__all__ = ["Cells", "Task", "command", "fill", "finished", "picture", "save", "short", "show"]
 
 
 def fill(path: Path, header: Cells, tasks: Sequence[Task], console: Console, workers: int = 1) -> None:
@@ -52,19 +63,41 @@ def finished(missing: list[Task], workers: int) -> Iterator[tuple[str, Cells]]:
 def save(content: Cells, path: Path) -> None:
     """The cells as JSON, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(content))
-    os.replace(partial, path)
+    write_atomically(path, json.dumps(content).encode())
 
 
-def show(
-    names: Sequence[str],
-    figure: str,
-    quick: bool,
-    out: Path,
-    compute: Callable[[str, bool, Path, Console], None] | None,
-    plot: Callable[[Path], Path | None],
-) -> None:
+def picture(path: Path, draw: Callable[[Cells, Any], Any]) -> Path:
+    """PNG beside the JSON at ``path``: ``draw(content, pyplot)`` returns the figure, and computes nothing."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    fig = draw(json.loads(path.read_text()), plt)
+    image = path.with_suffix(".png")
+    fig.savefig(image, dpi=110)
+    plt.close(fig)
+    return image
+
+
+def command(names: Sequence[str], folder: Path, compute: Compute, plot: Plot) -> Callable[..., None]:
+    """The command line of a paper's figures ``names``: compute them to JSON in ``folder``, then plot."""
+
+    def main(
+        figure: Name = "all", quick: Quick = False, plot_only: PlotOnly = False, workers: Workers = 2, out: Out = folder
+    ) -> None:
+        """Compute a figure to JSON (resuming), then plot it from the JSON."""
+        show(names, figure, quick, out, None if plot_only else partial(compute, workers=workers), plot)
+
+    return main
+
+
+def short(x: float) -> float:
+    """Four digits are plenty for a plot and keep the JSON small."""
+    return float(f"{x:.4g}")
+
+
+def show(names: Sequence[str], figure: str, quick: bool, out: Path, compute: Compute | None, plot: Plot) -> None:
     """Compute (unless ``compute`` is None) and draw one figure of ``names``, or all of them, in the folder ``out``."""
     console = Console(stderr=True)
     if figure != "all" and figure not in names:

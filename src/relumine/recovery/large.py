@@ -15,22 +15,27 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.data.sources import Chunk, Samples, Source
-from relumine.data.sources.arrays import ArraySource
+from relumine.data.sources import Chunk, Source, Without, count, take
 from relumine.fit.levenberg import INTERRUPTED, minimise
+from relumine.fit.projection import project
 from relumine.fit.prune import noisy_polish
 from relumine.fit.rows import Sums
-from relumine.fit.streamed import Without, prepare_streamed
 from relumine.network import Network
-from relumine.recovery.task import Task
-from relumine.results import Progress, ProgressCallback, Recovery, Stage, Status
+from relumine.recovery.evidence import AllRows, Looked, rms
+from relumine.recovery.signs import settle
+from relumine.recovery.story import Case, Problem, close, shared, solve
+from relumine.recovery.task import MemoryTask, whole_task
+from relumine.results import InvalidInput, Stage, Status
+from relumine.run import Run
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 
-__all__ = ["as_source", "exact_everywhere", "first_rows", "refine", "whole_task"]
+__all__ = ["first_rows", "from_few"]
 
-_PER_PARAMETER, _LEAST, _UNKNOWN_WIDTH = 30, 5000, 20_000
+_PER_PARAMETER, _LEAST, _UNKNOWN_WIDTH = 30, 5000, 20_000  # the first is six times what exact data need
+_MORE = 4  # times as many rows in the next sample: few rounds, and the last one is most of the work
+_NOISIER = 2.0  # times the noise of the few rows: all rows have that only if some of them belong to something else
 _ROW = 100.0  # a row is off if its error is so many times the rounding error allowed on average
 
 
@@ -41,32 +46,82 @@ def first_rows(d: int, q: int, width: int | None) -> int:
     return max(_LEAST, ceil(_PER_PARAMETER * (width * (d + q) + (d + 1) * q) / q), 10 * (d + 1))
 
 
-def exact_everywhere(source: Source, used: Numbers, found: Recovery, task: Task) -> Recovery:
-    """An exact result from the rows ``used``, checked on all others in one pass; not exact there: not recovered."""
+def from_few(source: Source, limit: int, problem: Problem, run: Run) -> Case:
+    """Search among a few rows, at most ``limit``, until all of them agree."""
+    n, size = count(source), min(first_rows(source.d, source.q, problem.width), limit)
+    while True:
+        case, numbers = _sampled(source, size, n, limit, problem, run)
+        if case is None:  # these few rows are special
+            size = min(_MORE * size, limit)
+            continue
+        if size >= n:
+            return case
+        status = case.status
+        if case.evidence.interrupted and status is not Status.EXACT:
+            return _looked(case, Looked(size, n))
+        if status is Status.EXACT:
+            case = _checked(source, case, numbers)
+            if case.status is Status.EXACT:
+                return case
+        # more rows show weaker units, so with the width unknown noise is no reason to stop
+        elif status is Status.NOISY and (problem.width is not None or size >= limit):
+            return _refined(source, case, numbers, problem, run) or _stopped(case, Looked(size, n))
+        if size >= limit:
+            return _looked(case, Looked(size, n, memory=True))
+        if run.over:
+            return _stopped(case, Looked(size, n))
+        size = limit if status is Status.NOISY else min(_MORE * size, limit)
+
+
+def _sampled(source: Source, size: int, n: int, limit: int, problem: Problem, run: Run) -> tuple[Case | None, Numbers]:
+    """The case of so many random rows, None if they show less than all rows would; and their numbers."""
     began = time.perf_counter()
-    rest = Without(source, used)
+    few, numbers = take(source, size, run.rng)
+    sampled = Stage("sample", time.perf_counter() - began, None, f"{size} of {n} rows")
+    try:
+        case = solve(few, problem, run)
+    except InvalidInput as error:  # these few rows may be special: a column that happens to be constant, say
+        if size >= n:
+            raise
+        if size >= limit:
+            raise InvalidInput(
+                f"{error} (among {size} of {n} rows, as many as memory= allows)", argument=error.argument
+            ) from None
+        return None, numbers
+    return replace(case, stages=(sampled, *case.stages)), numbers
+
+
+def _looked(case: Case, looked: Looked) -> Case:
+    return replace(case, evidence=replace(case.evidence, looked=looked))
+
+
+def _stopped(case: Case, looked: Looked) -> Case:
+    """What the few rows have shown, of a run that ended on its way through all of them."""
+    return replace(case, evidence=replace(case.evidence, looked=looked, interrupted=True))
+
+
+def _checked(source: Source, case: Case, numbers: Numbers) -> Case:
+    """An exact case of the rows of these ``numbers`` with the evidence of all others, in one pass."""
+    began, task = time.perf_counter(), case.task
+    assert isinstance(task, MemoryTask)
+    used = np.delete(numbers, task.aside)
     # an output that looked affine was judged so at rounding error, and must be affine to that everywhere
     limit = np.where(task.bent, task.rounding, 256.0 * np.finfo(float).eps)
     size = np.where(task.bent | (task.spread > 0.0), task.units, 0.0)
-    part = partial(_errors, net=found.network, units=task.units, limit=_ROW * limit, size=size / task.units)
-    n, squares, off = rest.reduce(part)
-    rms = np.sqrt(squares / max(float(n), 1.0))
-    relative = float(np.max(rms * task.units / np.where(task.spread > 0.0, task.spread, task.units)))
+    part = partial(_errors, net=case.net, units=task.units, limit=_ROW * limit, size=size / task.units)
+    n, squares, off = Without(source, used).reduce(part)
+    spread = np.sqrt(squares / max(float(n), 1.0))
+    error = float(np.max(spread * task.units / np.where(task.spread > 0.0, task.spread, task.units)))
+    together = bool((spread > 10.0 * limit).any())  # none is far off, but all are off a little
+    found = AllRows(int(n), error, max(int(off), int(together)), few=len(used))
     note = f"found from {len(used)} rows, then checked on the other {int(n)}"
-    stages = (*found.stages, Stage("all rows", time.perf_counter() - began, None, note))
-    search = replace(found.search, rows_searched=len(used), rows=len(used) + int(n))
-    if float(off) > 0.0 or (rms > 10.0 * limit).any():
-        message = (
-            f"The network is exact on the {len(used)} rows it was found from, but not on {int(off)} of the other "
-            f"{int(n)}: something happens there that those rows do not show."
-        )
-        certificate = replace(found.certificate, residual=relative, rows=int(n), proves="", does_not_prove="")
-        return replace(
-            found, status=Status.NOT_RECOVERED, message=message, certificate=certificate, stages=stages, search=search
-        )
-    message = f"{found.network.m} units; relative error {relative:.1e} on {int(n)} rows never used in the fit."
-    certificate = replace(found.certificate, residual=relative, rows=int(n), notes=(*found.certificate.notes, note))
-    return replace(found, message=message, certificate=certificate, stages=stages, search=search)
+    return replace(
+        case,
+        evidence=replace(case.evidence, all_rows=found),
+        stages=(*case.stages, Stage("all rows", time.perf_counter() - began, None, note)),
+        notes=(*case.notes, note),
+        record=replace(case.record, rows_searched=len(used), rows=len(used) + int(n)),
+    )
 
 
 def _errors(chunk: Chunk, net: Network, units: Array, limit: Array, size: Array) -> Sums:
@@ -82,44 +137,27 @@ def _errors(chunk: Chunk, net: Network, units: Array, limit: Array, size: Array)
     return np.array(float(len(R))), np.einsum("ij,ij->j", R, R), np.array(float(off.sum()))
 
 
-def whole_task(source: Source, small: Task, held: Numbers) -> Task:
-    """The problem of all rows but those set aside, in the units of the small one."""
-    rows, plain, tau, bent = prepare_streamed(Without(source, held), small.units, small.bent)
-    return Task(
-        rows=rows,
-        plain=plain,
-        tau=tau,
-        shape=small.shape,
-        white=rows.preparation.white,
-        units=small.units,
-        rounding=small.rounding,
-        bent=bent,
-        held=small.held,
-        spread=small.spread,
-        distinct=rows.n,
-        vector=small.vector,
-        discrete=small.discrete,
+def _refined(source: Source, case: Case, numbers: Numbers, problem: Problem, run: Run) -> Case | None:
+    """What a few rows show up to noise, refined on all of them; None if the run ended before that began."""
+    began, small = time.perf_counter(), case.task
+    assert isinstance(small, MemoryTask)
+    task = shared(whole_task(source, small, numbers[small.aside]), run)
+    if run.over:
+        return None
+    inside, schedule = task.white.redo(case.net), noisy_polish(task.values)
+    U = np.column_stack([inside.W, inside.b])
+    fit = minimise(task.rows, task.shape, U, schedule, run=run, stage="all rows")
+    interrupted = fit.reason == INTERRUPTED
+    answer = settle(task, project(task.rows, task.shape, fit.at.U), run, hurried=interrupted)
+    note = f"found from {small.rows.n} rows, then refined on {task.rows.n}"
+    stage = Stage("all rows", time.perf_counter() - began, answer.loss, note)
+    search = replace(
+        case.search, interrupted=interrupted, stages=[*case.stages, stage], notes=[*case.search.notes, note]
     )
-
-
-def refine(task: Task, net: Network, progress: ProgressCallback | None, deadline: float) -> tuple[Array, bool]:
-    """Directions (m, d+1) of a network, in the task's white coordinates, after all rows have had their say.
-
-    Also whether the time limit or the user ended it.
-    """
-    began = time.perf_counter()
-    inside, schedule = task.white.redo(net), noisy_polish(task.values)
-
-    def report(iteration: int, loss: float) -> None:
-        if time.perf_counter() > deadline:
-            raise KeyboardInterrupt
-        if progress is not None:
-            progress(Progress("all rows", iteration, loss, net.m, time.perf_counter() - began))
-
-    fit = minimise(task.rows, task.shape, np.column_stack([inside.W, inside.b]), schedule, progress=report)
-    return fit.at.U, fit.reason == INTERRUPTED
-
-
-def as_source(samples: Samples) -> Source:
-    """Arrays as a source."""
-    return ArraySource(samples, samples.names)
+    whole = close(task, answer, search, problem.width, run)
+    noisier = bool((whole.noise > _NOISIER * case.noise + 1e-12 * small.units).any())
+    found = AllRows(
+        task.rows.n, few=small.rows.n, noise=rms(whole.noise), noise_of_few=rms(case.noise), noisier=noisier
+    )
+    record = replace(whole.record, rows_searched=small.rows.n, rows=task.rows.n)
+    return replace(whole, evidence=replace(whole.evidence, all_rows=found), record=record)

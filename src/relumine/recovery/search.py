@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import ceil, log
@@ -24,26 +23,29 @@ from relumine.fit.starts import (
     third_moment_directions,
 )
 from relumine.recovery.task import MemoryTask
-from relumine.results import InvalidInput, Progress, ProgressCallback, Stage, WidthEvidence
+from relumine.results import InvalidInput, SearchRecord, Stage, WidthEvidence
+from relumine.run import Run
 
 __all__ = ["Search"]
 
-STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise
-_MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap
+STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise: noise stays about 3
+_MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap: d⁴/24 = 34 000 numbers
 _COLLAPSE = replace(SEARCH, steps=40, damping=1e-4, plateau=8, gain=0.5)  # a short look whether the loss collapses
 _BETWEEN = 100.0  # kinks that no sample lies between are no further apart than this over the number of rows
-_OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)  # student width over width, start by start
+# student width over width, start by start: 1.5 as a rule; where that does not collapse, another width may
+_OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)
+_TIED = 4.0  # difference of N log(loss) within which two fits are as good: twice the log likelihood ratio of 2σ
+_BEATEN = 10.0  # difference of BIC from which a wider student counts as better ("very strong", Kass & Raftery 1995)
 
 
 @dataclass
 class Search:
-    """State of a search; ``best`` can be read at any time, also after an interruption."""
+    """State of a search; ``best`` can be read at any time; ``interrupted``: the run ended before the search did."""
 
     task: MemoryTask
-    rng: np.random.Generator
     starts: int
-    deadline: float = float("inf")
-    progress: ProgressCallback | None = None
+    run: Run
+    interrupted: bool = False
     best: Fit | None = None
     fallback: Fit | None = None
     agreeing: int = 0
@@ -78,20 +80,9 @@ class Search:
         """The width of a student that explains more than the fit does, beyond what its size accounts for."""
         wider = {k: bic for k, bic in self.students.items() if k > fit.at.U.shape[0]}
         best = min(wider, key=lambda k: wider[k], default=None)
-        return best if best is not None and wider[best] < self.bic(fit) - 10.0 else None
+        return best if best is not None and wider[best] < self.bic(fit) - _BEATEN else None
 
     # -- one start -------------------------------------------------------------------------------------------
-
-    def _report(self, stage: str, units: int) -> Callable[[int, float], None]:
-        began = time.perf_counter()
-
-        def report(iteration: int, loss: float) -> None:
-            if self.out_of_time():
-                raise KeyboardInterrupt
-            if self.progress is not None:
-                self.progress(Progress(stage, iteration, loss, units, time.perf_counter() - began))
-
-        return report
 
     @cached_property
     def gaussian(self) -> bool:
@@ -117,17 +108,17 @@ class Search:
         reflection = self.task.shape.activation.reflection
         odd = reflection is not None and reflection.scale == -1.0
         if odd and turn == (1 if width < D - 1 else 0) and self.gaussian:
-            return third_moment_directions(self.rng, k, self.task.rows), "third moment"
+            return third_moment_directions(self.run.rng, k, self.task.rows), "third moment"
         if turn in (0, 3) and width < D - 1 and self.gaussian:
             if width not in self.spans:
                 self.spans[width] = second_moment_span(self.task.rows, width)
-            return span_directions(self.rng, k, self.spans[width]), "spectral"
+            return span_directions(self.run.rng, k, self.spans[width]), "spectral"
         if turn == 5 and 2 < D <= _MOMENT_DIMENSIONS and self.gaussian:
             try:
-                return moment_directions(self.rng, k, self.task.rows, width), "higher moments"
+                return moment_directions(self.run.rng, k, self.task.rows, width), "higher moments"
             except InvalidInput:  # too few rows for so many moments
                 pass
-        return random_directions(self.rng, k, D), "random"
+        return random_directions(self.run.rng, k, D), "random"
 
     def student(self, k: int, width: int) -> Fit:
         """One over-parameterised start of k units."""
@@ -135,33 +126,59 @@ class Search:
         U, kind = self.directions(k, width)
         self.used += 1
         name = f"start {self.used}"
-        fit = minimise(self.task.rows, self.task.shape, U, SEARCH, progress=self._report(name, k))
+        fit = minimise(self.task.rows, self.task.shape, U, SEARCH, run=self.run, stage=name)
         self.trace.append((name, fit.history))
         if self.fallback is None or self.bic(fit) < self.bic(self.fallback):
             self.fallback = fit
         if fit.reason == INTERRUPTED:
-            raise KeyboardInterrupt
+            self.interrupted = True
+            return fit
         self.students[k] = min(self.bic(fit), self.students.get(k, float("inf")))
         note = f"{kind}, {k} units, {len(fit.history) - 1} steps, {fit.reason}"
         self.stages.append(Stage(name, time.perf_counter() - began, fit.loss, note))
         return fit
 
-    def out_of_time(self) -> bool:
-        """Whether the time limit has passed."""
-        return time.perf_counter() > self.deadline
+    def found(self, width: int | None) -> Fit:
+        """The best fit of that width, or of any; if the run ends before, the best so far."""
+        if not self.task.bent.any() or width == 0:
+            return self.affine()
+        fit = self.any_width() if width is None else self.at_width(width)
+        if self.tied:
+            self.notes.append(
+                "other networks fit about as well: standard errors describe the neighbourhood of this one"
+            )
+        return fit or self.best or self.fallback or self.affine()
+
+    @property
+    def record(self) -> SearchRecord:
+        """What goes with the result."""
+        n = self.task.rows.n
+        return SearchRecord(self.used, tuple(self.trace), tuple(self.evidence.values()), rows=n, rows_searched=n)
+
+    def _over(self) -> bool:
+        """Whether the run has ended; then so does the search."""
+        self.interrupted = self.interrupted or self.run.over
+        return self.interrupted
 
     # -- a given width ---------------------------------------------------------------------------------------
 
-    def at_width(self, width: int) -> Fit:
+    def at_width(self, width: int) -> Fit | None:
         """Starts until the fit is exact, or two agree on a residual that looks like noise, or the cap."""
         task = self.task
         widest = max(task.widest(), width)
         for attempt in range(self.starts):
             k = min(max(ceil(_OVER[attempt % len(_OVER)] * width), width + 2), widest)
-            fit = self.student(k, width)
+            student = self.student(k, width)
+            if self._over():
+                break
             began = time.perf_counter()
-            fit = prune(task.rows, task.shape, fit, width)
-            fit = polish(task.rows, task.shape, fit, progress=self._report("polish", width))
+            fit = prune(task.rows, task.shape, student, width, self.run)
+            if self._over():
+                break
+            fit = polish(task.rows, task.shape, fit, self.run, "polish")
+            if fit.reason == INTERRUPTED and not self.is_exact(fit):
+                self.interrupted = True
+                break
             self.trace.append(("polish", fit.history))
             self.stages.append(Stage("polish", time.perf_counter() - began, fit.loss, f"{width} units, {fit.reason}"))
             self.consider(fit)
@@ -170,9 +187,8 @@ class Search:
                 break
             if self.agreeing >= 2 and self.best is not None and self.is_noise(self.best):
                 break
-            if self.out_of_time():
-                raise KeyboardInterrupt
-        assert self.best is not None
+            if self._over():
+                break
         return self.best
 
     def _without_redundant_units(self, fit: Fit) -> Fit:
@@ -182,15 +198,16 @@ class Search:
         first, so what counts is whether the rest collapses again. Such kinks are at an angle of some π/n; where every
         unit costs more than that, none is redundant.
         """
+        run = self.run.unhurried()  # the search is over, this is its last word
         while fit.at.U.shape[0]:
             largest = float((fit.at.A**2).sum(axis=1).max())
             if fit.at.drop_costs().min() > (_BETWEEN / self.task.rows.n) ** 2 * largest:
                 break
-            smaller = prune(self.task.rows, self.task.shape, fit, fit.at.U.shape[0] - 1)
-            smaller = minimise(self.task.rows, self.task.shape, smaller.at.U, _COLLAPSE)
+            smaller = prune(self.task.rows, self.task.shape, fit, fit.at.U.shape[0] - 1, run)
+            smaller = minimise(self.task.rows, self.task.shape, smaller.at.U, _COLLAPSE, run=run)
             if smaller.loss > 10.0 * _COLLAPSE.tol:
                 break
-            smaller = polish(self.task.rows, self.task.shape, smaller)
+            smaller = polish(self.task.rows, self.task.shape, smaller, run)
             if not self.is_exact(smaller):
                 break
             fit = smaller
@@ -201,7 +218,7 @@ class Search:
         if self.best is None:
             self.best, self.agreeing = fit, 1
             return
-        near = abs(np.log(fit.loss / self.best.loss)) * self.task.values <= 4.0
+        near = abs(np.log(fit.loss / self.best.loss)) * self.task.values <= _TIED
         same = near and self._same(fit, self.best)
         self.tied = self.tied or (near and not same)
         self.agreeing = self.agreeing + 1 if same else 1 if fit.loss < self.best.loss else self.agreeing
@@ -223,18 +240,20 @@ class Search:
 
     # -- the width, too --------------------------------------------------------------------------------------
 
-    def any_width(self) -> Fit:
+    def any_width(self) -> Fit | None:
         """Students of doubling width until one collapses (exact data) or stops paying for itself (noise)."""
         widest = self.task.widest(0.7)
         k, last, students = min(4, max(widest, 1)), float("inf"), []
         while True:
             tries = [self.student(k, k)]
-            while tries[-1].loss > SEARCH.tol and len(tries) < 2:
+            while tries[-1].loss > SEARCH.tol and len(tries) < 2 and not self._over():
                 tries.append(self.student(k, k))
+            if self._over():
+                return self.best
             fit = min(tries, key=lambda f: f.loss)
             if fit.loss <= SEARCH.tol:
                 exact = self._walk(fit)
-                if exact is not None:
+                if exact is not None or self.interrupted:
                     return exact
             students.append(fit)
             if k >= widest or self.bic(fit) > last:
@@ -242,6 +261,8 @@ class Search:
             k, last = min(2 * k, widest), self.bic(fit)
         for fit in students[-2:]:
             self._walk(fit)
+        if self.interrupted:
+            return self.best
         self.fallback = self.best
         width = min(self.evidence.values(), key=lambda e: e.bic).width
         self.best, self.agreeing = None, 0
@@ -250,7 +271,10 @@ class Search:
     def _walk(self, fit: Fit) -> Fit | None:
         """Down the path of widths, noting the evidence; the smallest exact fit, if there is one."""
         began = time.perf_counter()
-        fits = path(self.task.rows, self.task.shape, fit, self.is_exact)
+        fits = None if self._over() else path(self.task.rows, self.task.shape, fit, self.is_exact, self.run)
+        if fits is None:
+            self.interrupted = True
+            return None
         for width, found in fits.items():
             entry = WidthEvidence(width, found.loss, self.bic(found))
             if width not in self.evidence or entry.loss < self.evidence[width].loss:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
-from relumine.data.sources import Samples
-from relumine.data.whiten import Whitening, whitening
-from relumine.fit.rows import NOTHING, MemoryRows, Rows, prepare
+from relumine.data.holdout import set_aside
+from relumine.data.sources import Samples, Source, Without
+from relumine.data.whiten import Whitening
+from relumine.fit.rows import MemoryRows, Rows
 from relumine.fit.sign_free import Shape, shape_of
+from relumine.fit.streamed import prepare_source
 from relumine.network import Network
 from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
 
-__all__ = ["MemoryTask", "Task", "make_task"]
+__all__ = ["MemoryTask", "Task", "make_task", "whole_task"]
 
 _EPS = float(np.finfo(float).eps)
 _COARSE = 1e-5  # relative rounding of y beyond which nothing can be called exact
+_FLAT, _FLAT_EVERYWHERE = 32.0 * _EPS, 256.0 * _EPS  # of a few rows, of all: what rounding leaves of an affine output
 
 
 @dataclass(frozen=True)
@@ -93,48 +96,56 @@ class MemoryTask(Task):
 
 
 def make_task(samples: Samples, activation: Activation, rng: np.random.Generator) -> MemoryTask:
-    """Set rows aside, whiten, scale."""
-    Y = samples.y.reshape(samples.n, -1)
-    groups, distinct = _copies(samples.X)
-    spare = int(np.clip(round(0.02 * samples.n), 4, 2000)) if samples.n > 8 else 1
-    aside = np.zeros(samples.n, dtype=bool)
-    aside[rng.choice(samples.n, size=spare, replace=False)] = True
-    if 3 <= distinct < samples.n:  # copies of a row stay together, or the rows set aside would have been seen
-        chosen = rng.choice(distinct, size=min(max(round(0.02 * distinct), 4), distinct // 3), replace=False)
-        aside = np.isin(groups, chosen)
-    used = np.flatnonzero(~aside)
-    if used.size <= samples.d:
+    """Set rows aside, whiten, scale: what is left of y beside its affine part sets the scale of every output."""
+    if not samples.q:
+        raise InvalidInput(f"{samples.label} has no target", argument="target", remedy="name one, or pass y")
+    aside, distinct = set_aside(samples.X, rng)
+    rest = Without(samples, aside)
+    if samples.n - len(aside) <= samples.d:
         raise InvalidInput(
-            f"{samples.n} samples, {samples.n - used.size} of them set aside, cannot span {samples.d} inputs; "
+            f"{samples.n} samples, {len(aside)} of them set aside, cannot span {samples.d} inputs; "
             f"at least {samples.d + 2} are needed (about 5·width·(d+1) to recover)"
         )
-    weight = None if samples.weight is None else samples.weight[used]
-    white = whitening(samples.X, weight, used, samples.names)
-    wide = np.empty((used.size, samples.d + 1))
-    magnitude = _largest(Y[used], weight)
+    Y = np.delete(samples.Y, aside, axis=0)
+    weight = None if samples.weight is None else np.delete(samples.weight, aside)
+    magnitude = _largest(Y, weight)
     magnitude[magnitude == 0.0] = 1.0
-    targets = Y[used] / magnitude
-    rows, tau = prepare(white.apply(samples.X, used, out=wide[:, :-1]), targets, weight)
-    # what is left of y beside its affine part sets the scale of every output
+    rows, plain, tau, white = prepare_source(rest, magnitude)
+    # what is in memory stays there
+    assert isinstance(rows, MemoryRows)
+    assert isinstance(plain, MemoryRows)
     left = np.sqrt(rows.squares() / rows.total)
-    bent = left > 32.0 * _EPS
+    bent = left > _FLAT
     left[~bent] = 1.0
     return MemoryTask(
-        rows=MemoryRows(rows.X, np.where(bent, rows.Y / left, 0.0), rows.weight),
-        plain=MemoryRows(rows.X, targets / left, rows.weight, NOTHING),
+        rows=rows.over(np.where(bent, left, np.inf)),
+        plain=plain.over(left),
         tau=tau / left,
         shape=shape_of(activation),
         white=white,
         units=magnitude * left,
         rounding=np.maximum(1e-9, 16.0 * _EPS / left),
         bent=bent,
-        held=Samples(samples.X[aside], Y[aside], None if samples.weight is None else samples.weight[aside]),
-        spread=magnitude * _deviation(targets, weight),
-        distinct=distinct - (np.unique(groups[aside]).size if distinct < samples.n else spare),
-        vector=samples.y.ndim == 1,
+        held=Samples(*samples.rows_at(aside)[:3]),
+        spread=magnitude * _deviation(Y / magnitude, weight),
+        distinct=distinct,
+        vector=samples.vector,
         discrete=_discrete(samples.X),
-        aside=np.flatnonzero(aside),
+        aside=aside,
     )
+
+
+def whole_task(source: Source, small: Task, held: NDArray[np.intp]) -> Task:
+    """The problem of all rows but those set aside, in the units of the small one."""
+    rows, plain, tau, white = prepare_source(Without(source, held), small.units)
+    bent = small.bent | (np.sqrt(rows.squares() / rows.total) > _FLAT_EVERYWHERE)
+    rows = rows.over(np.where(bent, 1.0, np.inf))
+    return replace(_plain(small), rows=rows, plain=plain, tau=tau, white=white, bent=bent, distinct=rows.n)
+
+
+def _plain(task: Task) -> Task:
+    """A task whose rows may be anywhere."""
+    return Task(**{field.name: getattr(task, field.name) for field in fields(Task)})
 
 
 def _largest(Y: Array, weight: Array | None) -> Array:
@@ -149,22 +160,6 @@ def _deviation(Y: Array, weight: Array | None) -> Array:
     """Weighted standard deviation of each output, (q,)."""
     centred = Y - np.average(Y, axis=0, weights=weight)
     return np.asarray(np.sqrt(np.average(centred**2, axis=0, weights=weight)))
-
-
-def _copies(X: Array) -> tuple[NDArray[np.intp], int]:
-    """A group number for every row, the same for equal rows, and the number of groups.
-
-    Rows are told apart by a random combination of their entries, which is enough and needs no sort of whole rows.
-    """
-    keys = np.einsum("ij,j->i", X, np.random.default_rng(0).normal(size=X.shape[1]) / (np.abs(X).max(axis=0) + 1e-300))
-    order = np.argsort(keys, kind="stable")
-    near = np.abs(np.diff(keys[order])) <= 1e-13 * (1.0 + np.abs(keys[order][1:]))
-    pairs = np.flatnonzero(near)
-    equal = np.zeros(len(X) - 1, dtype=bool)
-    equal[pairs] = (X[order[pairs]] == X[order[pairs + 1]]).all(axis=1)
-    groups = np.empty(len(X), dtype=np.intp)
-    groups[order] = np.concatenate([[0], np.cumsum(~equal)])
-    return groups, int(groups[order[-1]]) + 1
 
 
 def _discrete(X: Array, most: int = 8) -> bool:

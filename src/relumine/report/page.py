@@ -40,7 +40,7 @@ def write(
     path : path
         Where the page goes.
     features, target : names, optional
-        Names of the d inputs and of the output; by default those stored in ``found.details``, or x0, x1, …
+        Names of the d inputs and of the output; by default those in ``found.origin``, or x0, x1, …
     image_shape : (height, width), optional
         Show every unit as an image of this shape (height·width = d).
     title : str, optional
@@ -76,7 +76,7 @@ def render(
 ) -> str:
     """The page as text; see :func:`write`."""
     net, here = found.network, files("relumine.report")
-    names = _names(found, features)
+    names = story.features(found, features)
     if image_shape is not None and image_shape[0] * image_shape[1] != net.d:
         raise InvalidInput(
             f"image_shape {image_shape} has {image_shape[0] * image_shape[1]} pixels, not {net.d} inputs"
@@ -85,7 +85,7 @@ def render(
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(here.joinpath("page.html.j2").read_text(encoding="utf-8"))
     tone, sign = story.tone(found)
-    target = target or str(found.details.get("target") or "y")
+    target = target or found.origin.target or "y"
     return template.render(
         style=Markup(here.joinpath("page.css").read_text(encoding="utf-8")),
         script=Markup(here.joinpath("page.js").read_text(encoding="utf-8")),
@@ -95,7 +95,7 @@ def render(
         net=net,
         tone=tone,
         sign=sign,
-        headline=story.headline(found),
+        headline=found.headline,
         sure=story.sure(found),
         cards=story.cards(found),
         target=target,
@@ -109,17 +109,6 @@ def render(
         **_pictures(found, names, image_shape, target),
         **_tables(found, names),
     )
-
-
-def _names(found: Recovery, features: Sequence[str] | None) -> list[str]:
-    d = found.network.d
-    stored = found.details.get("features")
-    names = features if features is not None else stored if isinstance(stored, Sequence) else None
-    if names is None:
-        return [f"x{j}" for j in range(d)]
-    if isinstance(names, str) or len(names) != d:
-        raise InvalidInput(f"features must name the {d} inputs, one each; got {len(names)}")
-    return [str(name) for name in names]
 
 
 def _pictures(found: Recovery, names: list[str], image_shape: tuple[int, int] | None, target: str) -> dict[str, Any]:
@@ -156,7 +145,6 @@ def _pictures(found: Recovery, names: list[str], image_shape: tuple[int, int] | 
     pictures["cut"] = [cut for cut in (units.sentence, columns.sentence) if cut]
     pictures["largest"] = f"{np.abs(W).max(initial=0.0):.3g}"
     pictures["per"] = "per unit of each input" if spread is None else "per standard deviation of the input"
-    pictures["trace_whole"] = "trace" in found.details
     stages = story.trace(found)
     if sum(len(losses) for _, losses in stages) > 1:
         pictures["loss"] = drawings.loss_curve(stages)
@@ -165,29 +153,30 @@ def _pictures(found: Recovery, names: list[str], image_shape: tuple[int, int] | 
 
 
 def _residuals(found: Recovery, target: str, most: int = 4) -> dict[str, Any] | None:
-    held = story.held_out(found)
-    if held is None:
+    rows = story.shown(found)
+    if rows is None:
         return None
-    residual = held["truth"] - held["predicted"]
-    noise = found.certificate.noise if residual.shape[1] == 1 else 0.0
-    names = [target] if residual.shape[1] == 1 else target.split(", ")
-    if len(names) != residual.shape[1]:
-        names = [f"output {k}" for k in range(residual.shape[1])]
+    residual = rows.truth - rows.predicted
+    q = residual.shape[1]
+    noise = found.certificate.noise if q == 1 else 0.0
+    names = [target] if q == 1 else target.split(", ")
+    if len(names) != q:
+        names = [f"output {k}" for k in range(q)]
     outputs = [
         {
-            "name": "" if residual.shape[1] == 1 else names[k],
-            "scatter": drawings.predicted_against_true(held["truth"][:, k], held["predicted"][:, k], names[k]),
+            "name": "" if q == 1 else names[k],
+            "scatter": drawings.predicted_against_true(rows.truth[:, k], rows.predicted[:, k], names[k]),
             "histogram": drawings.histogram(residual[:, k], noise),
         }
-        for k in range(min(residual.shape[1], most))
+        for k in range(min(q, most))
     ]
     return {
         "rows": len(residual),
-        "unseen": not found.details["held_out"].get("used_in_fit"),
+        "unseen": rows.unseen,
         "largest": story.scientific(float(np.abs(residual).max())),
         "rms": story.scientific(float(np.sqrt(np.mean(residual**2)))),
         "outputs": outputs,
-        "left": residual.shape[1] - len(outputs),
+        "left": q - len(outputs),
     }
 
 

@@ -1,7 +1,8 @@
-"""Pictures. Needs matplotlib: ``pip install 'relumine[plot]'``."""
+"""Pictures. Needs matplotlib: ``pip install matplotlib``."""
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from relumine.formats.files import write_atomically
 from relumine.metrics import match
 from relumine.network import Network
-from relumine.results import InvalidInput, Recovery
+from relumine.report import story
+from relumine.results import MissingPackage, Recovery
 
 __all__ = ["recovery", "true_and_found"]
 
@@ -19,12 +22,19 @@ _STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": Fa
 _BLUE, _RED = "#1f4e79", "#c44e52"
 
 
+def _style() -> Any:
+    """Fonts and frames for as long as a picture is drawn."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise MissingPackage(f"plots need matplotlib ({error})", "matplotlib") from None
+    return mpl.rc_context(_STYLE)
+
+
 def _figure(width: float, height: float) -> Any:
     """A figure of its own: no window, no global state."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(f"plots need matplotlib ({error}): pip install 'relumine[plot]'") from None
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained", dpi=150)
 
 
@@ -35,19 +45,15 @@ def recovery(found: Recovery, features: Sequence[str] | None = None) -> Any:
     ----------
     found : Recovery
     features : names, optional
-        Names of the d inputs; by default those in ``found.details["features"]``, if any.
+        Names of the d inputs; by default those in ``found.origin``, if any.
 
     Returns
     -------
     matplotlib.figure.Figure
         ``figure.savefig("found.png")`` writes it; a notebook shows it.
     """
-    import matplotlib as mpl
-
-    net, names = found.network, features if features is not None else found.details.get("features")
-    if names is not None and len(names) != net.d:
-        raise InvalidInput(f"features must name the {net.d} inputs, one each; got {len(names)}")
-    with mpl.rc_context(_STYLE):
+    names = story.features(found, features)
+    with _style():
         figure = _figure(11, 3.6)
         units, loss, weights = figure.subplots(1, 3, width_ratios=[1.2, 1, 1])
         _heat_map(figure, units, found, names)
@@ -57,17 +63,16 @@ def recovery(found: Recovery, features: Sequence[str] | None = None) -> Any:
     return figure
 
 
-def _heat_map(figure: Any, axes: Any, found: Recovery, names: Sequence[str] | None) -> None:
-    net, spread = found.network, found.details.get("spread")
-    known = spread is not None and np.shape(spread) == (net.d,)
-    W = net.W * np.asarray(spread, dtype=np.float64) if known else net.W
+def _heat_map(figure: Any, axes: Any, found: Recovery, names: Sequence[str]) -> None:
+    net, spread = found.network, story.spread(found)
+    W = net.W if spread is None else net.W * spread
     largest = float(np.abs(W).max(initial=0.0)) or 1.0
     # purple to orange through white: apart for every common form of colour blindness
     shown = axes.imshow(W, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
-    per = "w per standard deviation of the input" if known else "w per unit of each input"
+    per = "w per unit of each input" if spread is None else "w per standard deviation of the input"
     figure.colorbar(shown, ax=axes, shrink=0.8, label=per)
     axes.set(xlabel="input", ylabel="unit", title=f"{net.m} hidden units")
-    if names is not None and net.d <= 20:
+    if net.d <= 20:
         # a dollar sign in a name is not mathematics
         labels = [str(name)[:14].replace("$", r"\$") for name in names]
         axes.set_xticks(range(net.d), labels, rotation=45, ha="right")
@@ -75,26 +80,14 @@ def _heat_map(figure: Any, axes: Any, found: Recovery, names: Sequence[str] | No
 
 
 def _losses(axes: Any, found: Recovery) -> None:
-    trace = found.details.get("trace") or [("", found.details.get("history") or ())]
-    begin = 0
-    for _, losses in trace:
-        steps = np.arange(begin, begin + len(losses))
-        if len(losses):
-            axes.semilogy(steps, np.maximum(losses, 1e-32), color=_BLUE, lw=1.4)
-            axes.axvline(begin, color="0.85", lw=0.8, zorder=0)
-        begin += len(losses)
-    _end(axes, found, begin, trace[-1][1][-1:])
-    several = len(trace) > 1
-    axes.set(
-        xlabel="iteration", ylabel="relative loss", title="loss, stage by stage" if several else "loss of the last fit"
-    )
-
-
-def _end(axes: Any, found: Recovery, begin: int, last: Sequence[float]) -> None:
-    """The loss of the result itself, where signs and polish went on after the last step."""
-    final = found.details.get("relative_loss")
-    if len(last) and isinstance(final, float) and np.isfinite(final) and abs(final - last[0]) > 0.01 * abs(final):
-        axes.semilogy([begin - 1, begin], np.maximum([last[0], final], 1e-32), color=_BLUE, lw=1.4, marker=".")
+    begin, last = 0, list[float]()
+    for _, losses in story.trace(found):
+        # a stage of one step is seen as the way to it
+        steps, values = np.arange(begin - len(last), begin + len(losses)), [*last, *losses]
+        axes.semilogy(steps, np.maximum(values, 1e-32), color=_BLUE, lw=1.4)
+        axes.axvline(begin, color="0.85", lw=0.8, zorder=0)
+        begin, last = begin + len(losses), losses[-1:]
+    axes.set(xlabel="iteration", ylabel="loss, relative to the best affine fit", title="loss, stage by stage")
 
 
 def _bias_and_output(axes: Any, found: Recovery) -> None:
@@ -111,10 +104,8 @@ def _bias_and_output(axes: Any, found: Recovery) -> None:
 
 def true_and_found(truth: Network, found: Network, losses: Sequence[float], path: str | os.PathLike[str]) -> None:
     """Save a picture of the units, true against found, and of the loss on the way there."""
-    import matplotlib as mpl
-
     truth, aligned = truth.scaled(), match(truth, found).network
-    with mpl.rc_context(_STYLE):
+    with _style():
         figure = _figure(11, 3.6)
         units, weights, loss = figure.subplots(1, 3)
         ring = {"facecolors": "none", "edgecolors": _RED, "s": 70, "label": "true"}
@@ -128,6 +119,6 @@ def true_and_found(truth: Network, found: Network, losses: Sequence[float], path
         weights.set(xlabel="true w", ylabel="found w", title=f"{truth.W.size} hidden weights")
         loss.semilogy(np.maximum(losses, 1e-32), color=_BLUE)
         loss.set(xlabel="step", ylabel="relative loss", title="slow, slow, then at once")
-        temporary = Path(path).with_name(f".{Path(path).name}")
-        figure.savefig(temporary, format="png")
-        temporary.replace(path)
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png")
+    write_atomically(Path(path), picture.getvalue())

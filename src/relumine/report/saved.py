@@ -6,24 +6,42 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Mapping
-from enum import Enum
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relumine import formats
+from relumine.extraction import Extraction
 from relumine.formats.files import write_atomically
+from relumine.formats.json_text import parsed
 from relumine.network import Network
-from relumine.results import Certificate, ModelFileError, Recovery, Stage, StandardErrors, Status, Units
+from relumine.results import (
+    Certificate,
+    ModelFileError,
+    Origin,
+    Predictions,
+    Recovery,
+    SearchRecord,
+    Stage,
+    StandardErrors,
+    Status,
+    Units,
+    WidthEvidence,
+)
 
-__all__ = ["as_dict", "from_dict", "load", "save", "write_text"]
+__all__ = ["as_dict", "from_dict", "is_result", "load", "save", "write_text"]
 
-_FORMAT, _VERSION = "relumine.result", 1
-_LARGEST = 512 << 20  # bytes of a result file that will be read
+_FORMAT, _VERSION = "relumine.result", 2
+_LARGEST = 256 << 20  # bytes of a result file: 8 million numbers of 17 digits, with standard errors, are 170 MB
+_HEAD = 4096  # bytes in which a result says what it is
 _KEYS = ("W", "b", "a", "v", "c")
+_ASKED = ("queries", "calls", "retried", "dropped")
 _A_NETWORK = "this is a network; a report needs the file that `relumine recover --save result.json` writes"
+
+Item = TypeVar("Item")
 
 
 def save(found: Recovery, path: str | os.PathLike[str]) -> None:
@@ -39,11 +57,11 @@ def save(found: Recovery, path: str | os.PathLike[str]) -> None:
     >>> bool((load(path).network.W == found.network.W).all())
     True
     """
-    write_text(path, json.dumps(as_dict(found), ensure_ascii=False, allow_nan=False, default=str))
+    write_text(path, json.dumps(as_dict(found), ensure_ascii=False, allow_nan=False))
 
 
 def as_dict(found: Recovery) -> dict[str, Any]:
-    """The result as JSON values; NaN and infinity are null; objects that JSON cannot hold are left out of details."""
+    """The result as JSON values; NaN and infinity are null. Of an extraction the counts are kept, not the rows."""
     net, se = found.network, found.standard_errors
     return {
         "format": _FORMAT,
@@ -55,12 +73,24 @@ def as_dict(found: Recovery) -> dict[str, Any]:
         "method": found.method,
         "seconds": found.seconds,
         "network": {"activation": net.activation.name, "d": net.d, **{k: _plain(getattr(net, k)) for k in _KEYS}},
-        "standard_errors": None if se is None else {k: _plain(getattr(se, k)) for k in _KEYS},
+        "standard_errors": None if se is None else _plain(se),
         "certificate": _plain(found.certificate),
         "units": _plain(found.units),
         "stages": _plain(found.stages),
-        "details": _plain(found.details),
+        "search": _plain(found.search),
+        "shown": None if found.shown is None else _plain(found.shown),
+        "origin": _plain(found.origin),
+        "asked": {key: getattr(found, key) for key in _ASKED} if isinstance(found, Extraction) else None,
     }
+
+
+def is_result(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says in its first line that it holds a result, of whatever version."""
+    try:
+        with Path(path).open("rb") as file:
+            return f'"{_FORMAT}"'.encode() in file.read(_HEAD)
+    except (OSError, ValueError):  # names too long or with a null byte
+        return False
 
 
 def load(path: str | os.PathLike[str]) -> Recovery:
@@ -70,16 +100,13 @@ def load(path: str | os.PathLike[str]) -> Recovery:
         raise ModelFileError(f"no such result file: {path}")
     if file.suffix.lower() in formats.SUFFIXES and file.suffix.lower() != ".json":
         raise ModelFileError(f"{path}: {_A_NETWORK}")
-    if file.stat().st_size > _LARGEST:
-        raise ModelFileError(f"{path} is larger than {_LARGEST >> 20} MB; that is no result of relumine")
-    try:
-        content = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path} is not a result file (not JSON): {error}") from None
+    content = parsed(file, _LARGEST)
     if isinstance(content, dict) and content.get("format") == "relumine.network":
         raise ModelFileError(f"{path}: {_A_NETWORK}")
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ModelFileError(f"{path} is JSON, but not a result saved by relumine (recover --save)")
+    if content.get("version") == 1:
+        raise ModelFileError(f"{path} was saved by an earlier relumine (version 1); run the recovery again to save it")
     if content.get("version") != _VERSION:
         raise ModelFileError(f"{path} has version {content.get('version')!r}; this relumine reads {_VERSION}; upgrade")
     try:
@@ -90,55 +117,128 @@ def load(path: str | os.PathLike[str]) -> Recovery:
 
 def from_dict(content: Mapping[str, Any]) -> Recovery:
     """The way back from :func:`as_dict`."""
-    net = content["network"]
+    net, asked = content["network"], content["asked"]
     network = Network(activation=str(net["activation"]), **_parameters(net, int(net["d"])))
-    se = content["standard_errors"]
-    errors = None if se is None else StandardErrors(**_parameters(se, network.d))
-    if errors is not None:
-        for k in _KEYS:
-            if getattr(errors, k).shape != getattr(network, k).shape:
-                raise ValueError(f"standard errors of {k} have another shape than {k}")
-    certificate = dict(content["certificate"])
-    for key in ("residual", "noise", "condition"):
-        certificate[key] = _number(certificate[key])
-    certificate |= {"rows": int(certificate["rows"]), "notes": tuple(str(note) for note in certificate["notes"])}
-    units = content["units"]
-    return Recovery(
-        network=network,
-        status=Status(content["status"]),
-        message=str(content["message"]),
-        certificate=Certificate(**certificate),
-        units=Units(
-            tuple(int(i) for i in units["recovered"]),
-            tuple(int(i) for i in units["up_to_sign"]),
-            tuple(str(line) for line in units["absorbed"]),
-        ),
-        standard_errors=errors,
-        stages=tuple(_stage(stage) for stage in content["stages"]),
-        method=str(content["method"]),
-        details=dict(content["details"]),
-    )
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "status": Status,
+        "message": _text,
+        "certificate": _certificate,
+        "units": _units,
+        "standard_errors": _or_none(lambda part: _errors(part, network)),
+        "stages": _each(_stage),
+        "method": _text,
+        "search": _search,
+        "shown": _or_none(_shown),
+        "origin": _origin,
+    }
+    parts: dict[str, Any] = {key: kind(content[key]) for key, kind in kinds.items()}
+    if asked is None:
+        return Recovery(network, **parts)
+    return Extraction(network, **parts | {key: _whole(asked[key]) for key in _ASKED})
 
 
-def _parameters(values: Mapping[str, Any], d: int) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
+# -- the parts, each with every field named -----------------------------------------------------------------------
+
+
+def _parameters(values: Mapping[str, Any], d: int) -> dict[str, NDArray[np.float64]]:
     arrays = {k: _array(values[k]) for k in _KEYS}
     if arrays["W"].size == 0:  # [] has forgotten how many columns it had
         arrays["W"] = arrays["W"].reshape(0, d)
     return arrays
 
 
-def _stage(stage: Mapping[str, Any]) -> Stage:
-    loss = stage["loss"]
-    return Stage(
-        str(stage["name"]), _number(stage["seconds"]), None if loss is None else _number(loss), str(stage["note"])
-    )
+def _errors(values: Mapping[str, Any], network: Network) -> StandardErrors:
+    errors = StandardErrors(**_parameters(values, network.d))
+    for k in _KEYS:
+        if getattr(errors, k).shape != getattr(network, k).shape:
+            raise ValueError(f"standard errors of {k} have another shape than {k}")
+    return errors
+
+
+def _certificate(part: Mapping[str, Any]) -> Certificate:
+    numbers, words = ("residual", "noise", "condition", "unseen"), ("proves", "does_not_prove")
+    kinds = dict.fromkeys(numbers, _number) | dict.fromkeys(words, _text)
+    return _built(Certificate, part, rows=_whole, confirmed=_whole, notes=_each(_text), **kinds)
+
+
+def _units(part: Mapping[str, Any]) -> Units:
+    return _built(Units, part, recovered=_each(_whole), up_to_sign=_each(_whole), absorbed=_each(_text))
+
+
+def _stage(part: Mapping[str, Any]) -> Stage:
+    return _built(Stage, part, name=_text, seconds=_number, loss=_or_none(_number), note=_text)
+
+
+def _width(part: Mapping[str, Any]) -> WidthEvidence:
+    return _built(WidthEvidence, part, width=_whole, loss=_number, bic=_number)
+
+
+def _losses(part: Any) -> tuple[str, tuple[float, ...]]:
+    name, losses = part
+    return _text(name), _each(_number)(losses)
+
+
+def _search(part: Mapping[str, Any]) -> SearchRecord:
+    counts = dict.fromkeys(("starts", "rows", "rows_searched"), _whole)
+    lists = {"trace": _each(_losses), "widths": _each(_width), "noise": _each(_number)}
+    return _built(SearchRecord, part, loss=_number, **counts, **lists)
+
+
+def _shown(part: Mapping[str, Any]) -> Predictions:
+    shown = _built(Predictions, part, truth=_array, predicted=_array, unseen=bool)
+    if shown.truth.ndim != 2 or shown.truth.shape != shown.predicted.shape:
+        raise ValueError(f"true and predicted values have shapes {shown.truth.shape} and {shown.predicted.shape}")
+    return shown
+
+
+def _origin(part: Mapping[str, Any]) -> Origin:
+    kinds = {"source": _text, "features": _each(_text), "target": _text, "seed": _or_none(_whole)}
+    return _built(Origin, part, spread=_each(_number), target_spread=_number, advice=_each(_text), **kinds)
+
+
+def _built(cls: type[Item], part: Mapping[str, Any], **kinds: Callable[[Any], Any]) -> Item:
+    """One of our dataclasses from its fields, each of the kind it should be."""
+    return cls(**{key: kind(part[key]) for key, kind in kinds.items()})
+
+
+# -- values -------------------------------------------------------------------------------------------------------
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected text, got {type(value).__name__}")
+    return value
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"expected a whole number, got {type(value).__name__}")
+    return value
 
 
 def _number(value: object) -> float:
-    return float("nan") if value is None else float(value)  # type: ignore[arg-type]
+    if value is not None and not isinstance(value, int | float):
+        raise ValueError(f"expected a number, got {type(value).__name__}")
+    return float("nan") if value is None else float(value)
 
 
-def _array(value: object) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _each(kind: Callable[[Any], Item]) -> Callable[[object], tuple[Item, ...]]:
+    """A list of such values."""
+
+    def read(values: object) -> tuple[Item, ...]:
+        if not isinstance(values, list):
+            raise ValueError(f"expected a list, got {type(values).__name__}")
+        return tuple(kind(value) for value in values)
+
+    return read
+
+
+def _or_none(kind: Callable[[Any], Item]) -> Callable[[Any], Item | None]:
+    """Such a value, or null."""
+    return lambda value: None if value is None else kind(value)
+
+
+def _array(value: object) -> NDArray[np.float64]:
     """Numbers, null for NaN; text or ragged lists are an error."""
     array = np.asarray(value)
     if array.dtype == object:  # nulls inside
@@ -150,24 +250,13 @@ def _array(value: object) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def _plain(value: Any) -> Any:
     """The value in JSON's own types."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if dataclasses.is_dataclass(value):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items() if _holds(v)}
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, np.generic):
-        value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _holds(value: Any) -> bool:
-    kinds = (str, bool, int, float, list, tuple, Mapping, np.ndarray, np.generic, Enum)
-    return value is None or isinstance(value, kinds) or dataclasses.is_dataclass(value)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

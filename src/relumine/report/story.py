@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.results import Recovery, Status
+from relumine.extraction import Extraction
+from relumine.report.axes import label
+from relumine.results import InvalidInput, Predictions, Recovery, Status, counted
 
 Array = NDArray[np.float64]
 
@@ -19,9 +21,9 @@ __all__ = [
     "advice",
     "cards",
     "choose",
-    "headline",
-    "held_out",
+    "features",
     "parameter_table",
+    "shown",
     "spread",
     "sure",
     "title",
@@ -77,32 +79,6 @@ def title(found: Recovery) -> str:
     return "No hidden unit found" if found.ok and not found.network.m else found.status.title
 
 
-def headline(found: Recovery) -> str:
-    """One sentence: what was recovered."""
-    net = found.network
-    if found.ok and not net.m:
-        share, target = _explained(found), str(found.details.get("target") or "y")
-        words = f" explains {100.0 * share:.3g} % of {target}" if np.isfinite(share) else " is all there is"
-        return f"{title(found)}: a linear fit{words}."
-    units = _count(net.m, f"{_spoken(net.activation.name)} unit")
-    behind = f"{units} behind {_count(net.d, 'input')}"
-    if net.q is not None:
-        behind += f" and {_count(net.q, 'output')}"
-    if not net.m:
-        behind = f"no hidden units: an affine function of {_count(net.d, 'input')}"
-    if net.m and (np.any(net.v) or np.any(net.c)):
-        behind += ", with an affine part" if np.any(net.v) else ", with an output bias"
-    return f"{found.status.title}: {behind}." if found.ok else f"{found.status.title}. Best found: {behind}."
-
-
-def _explained(found: Recovery) -> float:
-    """The share of the variance of y: by the noise where the spread of y is known, else by the rows kept out."""
-    spread, noise = found.details.get("target_spread"), found.certificate.noise
-    known = isinstance(spread, float) and spread > 0.0 and noise > 0.0
-    left = noise / spread if known else found.certificate.residual  # type: ignore[operator]
-    return max(1.0 - left**2, 0.0)
-
-
 def sure(found: Recovery) -> str:
     """One sentence: how sure we are."""
     if found.ok and not found.network.m:
@@ -112,47 +88,48 @@ def sure(found: Recovery) -> str:
     return _SURE[found.status]
 
 
-def advice(found: Recovery) -> list[str]:
-    """What to do next: ``details["advice"]`` if it is there (the command line has its own words), else the status's."""
-    lines = found.details.get("advice") or found.status.advice
-    return [str(line) for line in ([lines] if isinstance(lines, str) else list(lines))]
+def advice(found: Recovery) -> tuple[str, ...]:
+    """What to do next: in the words of the door that made the result, else the status's."""
+    return found.origin.advice or (found.status.advice,)
 
 
 def spread(found: Recovery) -> Array | None:
-    """Standard deviations of the d inputs, if the result holds them."""
-    stored = found.details.get("spread")
-    if not isinstance(stored, Sequence | np.ndarray) or isinstance(stored, str):
-        return None
-    values = [v if isinstance(v, int | float) else -1.0 for v in stored]
-    right = len(values) == found.network.d and all(0.0 <= v < 1e300 for v in values)
-    return np.array(values, dtype=np.float64) if right else None
+    """Standard deviations of the d inputs, (d,), if the result holds them."""
+    values = np.array(found.origin.spread, dtype=np.float64)
+    return values if values.shape == (found.network.d,) and ((values >= 0.0) & (values < 1e300)).all() else None
+
+
+def features(found: Recovery, names: Sequence[str] | None = None) -> list[str]:
+    """Names of the d inputs: those given, those the result holds, or x0, x1, …"""
+    d = found.network.d
+    names = found.origin.features or [f"x{j}" for j in range(d)] if names is None else names
+    if isinstance(names, str) or len(names) != d:
+        raise InvalidInput(f"features must name the {d} inputs, one each; got {len(names)}", argument="features")
+    return [str(name) for name in names]
 
 
 def cards(found: Recovery) -> list[Card]:
     """The numbers that matter, with a remark each."""
     certificate, net, out = found.certificate, found.network, []
     if np.isfinite(certificate.residual):
-        out.append(
-            Card(
-                scientific(certificate.residual),
-                "error on unseen rows",
-                f"relative to the spread of y, on {certificate.rows} rows kept out of the fit",
-            )
-        )
-    affine = (net.v.size if np.any(net.v) else 0) + (net.c.size if np.any(net.v) or np.any(net.c) else 0)
-    parameters = net.W.size + net.m * (net.q or 1) + affine
-    out.append(Card(str(net.m), "hidden units", f"{net.d} inputs, {parameters + net.m} numbers in all"))
+        rows = f"of the spread of y, on {_count(certificate.rows, 'row')} kept out of the fit"
+        out.append(Card(scientific(certificate.residual), "error on unseen rows", rows))
+    if certificate.confirmed:
+        out.append(Card(f"{certificate.confirmed:,}", "rows confirm it", certificate.evidence.partition("; ")[2]))
+    remark = f"{_count(net.d, 'input')}, {_count(net.parameters, 'parameter')}"
+    out.append(Card(str(net.m), "hidden units", remark))
     if certificate.noise > 0.0:
-        out.append(Card(f"{certificate.noise:.3g}", "noise in y", "standard deviation, estimated from the residual"))
+        remark = "standard deviation in the units of y, estimated from the residual"
+        out.append(Card(f"{certificate.noise:.3g}", "noise in y", remark))
     if found.ok and net.m and np.isfinite(certificate.condition):  # of a wrong network it says nothing
         out.append(Card(scientific(certificate.condition), "condition", _pinned_down(found)))
-    queries = found.details.get("queries")
-    if isinstance(queries, int):
-        remark = f"{queries / max(parameters, 1):.1f} per parameter" if parameters else ""
-        out.append(Card(f"{queries:,}", "questions asked", remark))
-    starts = found.details.get("starts")
-    remark = f"method {found.method}" + (f", {_count(int(starts), 'start')}" if isinstance(starts, int) else "")
-    out.append(Card(duration(found.seconds), "time", remark))
+    if isinstance(found, Extraction):
+        remark = f"in {_count(found.calls, 'call')}"
+        remark += f", {found.queries / net.parameters:.1f} per parameter" if net.parameters else ""
+        remark += f", {_count(found.dropped, 'row')} never answered" if found.dropped else ""
+        out.append(Card(f"{found.queries:,}", "questions asked", remark))
+    starts = f", {_count(found.search.starts, 'start')}" if found.search.starts else ""
+    out.append(Card(duration(found.seconds), "time", f"method {found.method}{starts}"))
     return out
 
 
@@ -181,28 +158,21 @@ def choose(importance: Array, most: int, what: str, reason: str) -> Cut:
 
 
 def trace(found: Recovery) -> list[tuple[str, list[float]]]:
-    """The losses stage by stage, as recorded on the way, or of the last fit alone; the result's own is the last."""
-    recorded = found.details.get("trace")
-    if isinstance(recorded, Sequence) and recorded:
-        stages = [(str(name), _finite(losses)) for name, losses in recorded]
-    else:
-        stages = [("last fit", _finite(found.details.get("history") or ()))]
+    """The losses stage by stage, those that are finite; the result's own is the last."""
+    stages = [(name, [v for v in losses if np.isfinite(v)]) for name, losses in found.search.trace]
     stages = [stage for stage in stages if stage[1]]
-    final = _finite([found.details.get("relative_loss")])
-    if stages and final and abs(final[0] - stages[-1][1][-1]) > 0.01 * abs(final[0]):
-        stages.append(("signs and polish" if found.network.m else "linear fit", final))
+    final = found.search.loss
+    if stages and np.isfinite(final) and abs(final - stages[-1][1][-1]) > 0.01 * abs(final):
+        stages.append(("signs and polish" if found.network.m else "linear fit", [final]))
     return stages
 
 
-def held_out(found: Recovery) -> Mapping[str, Array] | None:
-    """True and predicted outputs of rows kept out of the fit, (r, q) each, if the result holds them."""
-    pair = found.details.get("held_out")
-    if not isinstance(pair, Mapping):
+def shown(found: Recovery) -> Predictions | None:
+    """True and predicted outputs of some rows, (k, q) each, if the result holds them and they can be drawn."""
+    pair = found.shown
+    if pair is None or not pair.truth.size or not np.isfinite([pair.truth, pair.predicted]).all():
         return None
-    truth, predicted = (np.asarray(pair.get(key, ()), dtype=np.float64) for key in ("truth", "predicted"))
-    if truth.shape != predicted.shape or not truth.size or not (np.isfinite(truth) & np.isfinite(predicted)).all():
-        return None
-    return {"truth": truth.reshape(len(truth), -1), "predicted": predicted.reshape(len(truth), -1)}
+    return pair
 
 
 def parameter_table(
@@ -248,8 +218,6 @@ def fixed(value: float, error: float | None = None) -> str:
 
 def scientific(value: float) -> str:
     """2.3e-14 as 2.3·10⁻¹⁴; ordinary sizes as they are."""
-    from relumine.report.axes import label
-
     return label(float(f"{value:.2g}"))
 
 
@@ -260,13 +228,5 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _finite(losses: Any) -> list[float]:
-    return [float(v) for v in losses if isinstance(v, int | float) and np.isfinite(v)]
-
-
-def _spoken(activation: str) -> str:
-    return {"relu": "ReLU", "leaky_relu": "leaky ReLU", "squared_relu": "squared ReLU"}.get(activation, activation)
-
-
 def _count(k: int, thing: str) -> str:
-    return f"{k}\N{NO-BREAK SPACE}{thing}{'' if k == 1 else 's'}"
+    return counted(k, thing).replace(" ", "\N{NO-BREAK SPACE}")

@@ -77,7 +77,7 @@ def _merge(d: int, orders: tuple[int, ...]) -> tuple[Index, Array]:
     if np.prod([float(packed_size(d, k)) for k in orders]) > _DENSE_LIMIT:
         raise InvalidInput(
             f"flattening an order-{sum(orders)} tensor over {d} dimensions as {orders} needs too much "
-            "memory; reduce the dimension first (steps.subspace)"
+            "memory; reduce the dimension first (relumine.papers.awasthi2021.estimate_in_subspace)"
         )
     table, factor = np.zeros((1, 0), dtype=np.intp), np.ones(1)
     for k in orders:

@@ -1,39 +1,28 @@
-"""Sources that are arrays: in memory, mapped, or in npy and npz files."""
+"""Sources that are arrays in files: memory maps, npy and npz. What a header declares is held against the file first."""
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
+from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.data.sources.chunks import LocalSource, Piece, split
-from relumine.data.sources.samples import Samples, as_samples
+from relumine.data.sources.checks import Piece, check_shapes, real_numbers
+from relumine.data.sources.chunks import slices
+from relumine.data.sources.columns import pick
+from relumine.data.sources.local import LocalSource
+from relumine.data.sources.samples import as_samples
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
+__all__ = ["MappedSource", "NpzSource", "npy_names", "npz_members", "open_arrays", "open_npy", "open_npz"]
 
-__all__ = ["ArraySource", "MappedSource", "NpzSource", "open_arrays", "open_npy", "open_npz"]
-
-
-class ArraySource(LocalSource):
-    """Samples in memory, checked when they came in: chunks are views."""
-
-    ahead = 0
-    checked = True
-
-    def __init__(self, samples: Samples, names: tuple[str, ...] | None = None, **options: Any) -> None:
-        self.samples = samples
-        self.Y = samples.y.reshape(samples.n, -1)
-        options.setdefault("label", f"arrays of {samples.n} rows")
-        super().__init__(samples.d, self.Y.shape[1], vector=samples.y.ndim == 1, n=samples.n, names=names, **options)
-
-    def pieces(self, rows: int) -> Iterator[Piece]:
-        """Views of the arrays."""
-        return split(self.samples.X, self.Y, self.samples.weight, rows, "X", 0)
+_DEFLATE = 1032  # times its size is the most that deflate expands; a member that declares more is not what it says
 
 
 class MappedSource(LocalSource):
@@ -42,10 +31,7 @@ class MappedSource(LocalSource):
     def __init__(
         self, X: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None, where: str = "X", **options: Any
     ) -> None:
-        _shapes(X.shape, y.shape, None if weight is None else weight.shape)
-        for name, array in (("X", X), ("y", y)):
-            if array.dtype.kind not in "fiub":
-                raise InvalidInput(f"{name} must hold real numbers, got dtype {array.dtype}")
+        check_shapes(X.shape, y.shape, None if weight is None else weight.shape)
         self.X, self.y, self.weight, self.where = X, y, weight, where
         n = None if options.get("bad_rows") == "skip" or weight is not None else len(X)
         options.setdefault("label", f"{where} of {len(X)} rows")
@@ -53,123 +39,194 @@ class MappedSource(LocalSource):
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         """Copies of slices."""
-        for start in range(0, len(self.X), rows):
-            s = slice(start, start + rows)
-            # a float32 map is not widened only to be narrowed again
-            X = np.array(self.X[s], dtype=self.dtype if self.X.dtype == self.dtype else np.float64, order="C")
+        # a float32 map is not widened only to be narrowed again
+        dtype = self.dtype if self.X.dtype == self.dtype else np.float64
+        for s in slices(len(self.X), rows):
+            X = np.array(self.X[s], dtype=dtype, order="C")
             Y = np.array(self.y[s], dtype=np.float64).reshape(len(X), self.q)
             weight = None if self.weight is None else np.array(self.weight[s], dtype=np.float64)
-            yield Piece(X, Y, weight, self.where, start)
+            yield Piece(X, Y, weight, self.where, s.start)
+
+
+class ColumnsSource(LocalSource):
+    """Some columns of one mapped array (n, k) as inputs, others as targets; they are called x0 … x(k−1)."""
+
+    def __init__(self, path: Path, target: Any, features: Any, weight: Any, **options: Any) -> None:
+        self.values, self.path = _map(path), path
+        names = npy_names(path, self.values.shape)
+        columns = pick(str(path), dict.fromkeys(names), target, features, weight)
+        place = {name: j for j, name in enumerate(names)}
+        self.inputs, self.outputs = ([place[c] for c in group] for group in (columns.features, columns.targets))
+        self.weight = None if weight is None else place[weight]
+        n = None if options.get("bad_rows") == "skip" or weight is not None else len(self.values)
+        self.kinds = self.kinds._replace(targets=columns.targets)
+        super().__init__(
+            len(self.inputs),
+            len(self.outputs),
+            vector=columns.vector,
+            n=n,
+            names=columns.features,
+            label=str(path),
+            **options,
+        )
+
+    def pieces(self, rows: int) -> Iterator[Piece]:
+        """Copies of slices, column by column."""
+        for s in slices(len(self.values), rows):
+            part = np.asarray(self.values[s], dtype=np.float64)
+            weight = None if self.weight is None else part[:, self.weight].copy()
+            yield Piece(
+                np.ascontiguousarray(part[:, self.inputs]), part[:, self.outputs], weight, str(self.path), s.start
+            )
 
 
 class NpzSource(LocalSource):
     """Members X, y (and sample_weight) of an npz file, read as streams: compressed or not, memory is one chunk's."""
 
-    def __init__(self, path: Path, weight: str | None, **options: Any) -> None:
-        self.path, self.members = path, ("X", "y") + (() if weight is None else (weight,))
-        with self._open() as archive:
-            headers = [_header(archive, name, path) for name in self.members]
-        shapes = [shape for _, shape, _, _ in headers]
-        _shapes(*shapes)
-        n = None if options.get("bad_rows") == "skip" or weight is not None else shapes[0][0]
-        q = 1 if len(shapes[1]) == 1 else shapes[1][1]
-        super().__init__(shapes[0][1], q, vector=len(shapes[1]) == 1, n=n, label=str(path), **options)
-        self.total = shapes[0][0]
-
-    def _open(self) -> zipfile.ZipFile:
-        try:
-            return zipfile.ZipFile(self.path)
-        except (zipfile.BadZipFile, OSError) as error:
-            raise InvalidInput(f"{self.path} is not a readable npz file (truncated or foreign): {error}") from None
+    def __init__(self, path: Path, weight: str | None, targets: bool = True, **options: Any) -> None:
+        self.path, self.targets = path, targets
+        self.members = ("X", *(("y",) if targets else ()), *(() if weight is None else (weight,)))
+        with _open_zip(path) as archive:
+            shapes = [_member(archive, name, path).shape for name in self.members]
+        n = shapes[0][0] if shapes[0] else 0
+        y = shapes[1] if targets else (n, 0)
+        check_shapes(shapes[0], y, None if weight is None else shapes[-1])
+        known = None if options.get("bad_rows") == "skip" or weight is not None else n
+        q = 1 if len(y) == 1 else y[1]
+        super().__init__(shapes[0][1], q, vector=len(y) == 1, n=known, label=str(path), **options)
+        self.total = n
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         """Rows decoded from the members side by side."""
-        with self._open() as archive:
-            streams = [_header(archive, name, self.path) for name in self.members]
-            for start in range(0, self.total, rows):
-                k = min(rows, self.total - start)
-                X, y, *weight = (_next_rows(*stream[:3], k, f"{self.path}, member") for stream in streams)
-                Y = np.asarray(y, dtype=np.float64).reshape(k, self.q)
+        with _open_zip(self.path) as archive:
+            streams = [_member(archive, name, self.path) for name in self.members]
+            for s in slices(self.total, rows):
+                k = s.stop - s.start
+                X, *rest = (_next_rows(stream, k, f"{self.path}, member") for stream in streams)
+                Y = np.asarray(rest.pop(0), dtype=np.float64).reshape(k, self.q) if self.targets else np.empty((k, 0))
+                weight = np.asarray(rest[0], dtype=np.float64) if rest else None
                 X = X if X.dtype == self.dtype else np.asarray(X, dtype=np.float64)
-                yield Piece(X, Y, np.asarray(weight[0], dtype=np.float64) if weight else None, str(self.path), start)
+                yield Piece(X, Y, weight, str(self.path), s.start)
 
 
-def open_arrays(X: ArrayLike, y: ArrayLike, weight: ArrayLike | None, names: Any, **options: Any) -> LocalSource:
-    """Arrays as a source; what is mapped, or to be kept in float32, is checked chunk by chunk, the rest at once."""
-    lazy = isinstance(X, np.memmap) or isinstance(y, np.memmap)
-    if lazy or options.get("storage") == "float32" or options.get("bad_rows") == "skip":
-        for name, value in (("X", X), ("y", y), ("sample_weight", weight)):
-            if isinstance(value, np.ma.MaskedArray):
-                raise InvalidInput(f"{name} is a masked array; drop or fill its masked rows first")
-        X, y = np.asanyarray(X), np.asanyarray(y)
-        if X.ndim == 2 and not lazy and X.dtype.kind in "fiub" and options.get("storage") == "float32":
-            with np.errstate(over="ignore"):
-                X = np.ascontiguousarray(X, dtype=np.float32)
-        return MappedSource(X, y, None if weight is None else np.asanyarray(weight), names=names, **options)
-    return ArraySource(as_samples(X, y, weight), names, **options)
+def open_arrays(X: ArrayLike, y: ArrayLike, weight: ArrayLike | None, **options: Any) -> LocalSource:
+    """Arrays as a source: those in memory are checked at once, those that are mapped chunk by chunk."""
+    single = options.get("storage") == "float32"
+    if not (single or isinstance(X, np.memmap) or isinstance(y, np.memmap)):
+        return as_samples(X, y, weight, bad_rows=options["bad_rows"], chunk=options["chunk"])
+    names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
+    X, y = real_numbers("X", X, copy=False), real_numbers("y", y, copy=False)
+    weights = None if weight is None else real_numbers("sample_weight", weight, copy=False)
+    if single and not isinstance(X, np.memmap):
+        with np.errstate(over="ignore"):  # what does not fit is found, and named, when it is read
+            X = np.ascontiguousarray(X, dtype=np.float32)
+    return MappedSource(X, y, weights, names=names, **options)
 
 
-def open_npy(path: Path, y: Any, weight: ArrayLike | None, **options: Any) -> LocalSource:
-    """``path`` holds X; y is an array or the path of another npy file."""
-    if y is None:
-        raise InvalidInput(f"{path} holds one array, taken as X; pass y too (an array or another npy file)")
-    target = _map(Path(y)) if isinstance(y, str | Path) else np.asanyarray(y)
-    weights = None if weight is None else np.asanyarray(weight)
-    return MappedSource(_map(path), target, weights, where=str(path), label=str(path), **options)
+def open_npy(path: Path, y: Any, target: Any, features: Any, weight: Any, **options: Any) -> LocalSource:
+    """``path`` holds X, and y is an array or another npy file; or it holds all columns, called x0, x1, …"""
+    if y is None and target is None:
+        raise InvalidInput(
+            f"{path} holds one array",
+            argument="y",
+            remedy="pass y too (an array or another npy file), or name the target= column among x0, x1, …",
+        )
+    if target is not None:
+        return ColumnsSource(path, target, features, weight, **options)
+    labels = _map(Path(y)) if isinstance(y, str | Path) else real_numbers("y", y, copy=False)
+    weights = None if weight is None else real_numbers("sample_weight", weight, copy=False)
+    return MappedSource(_map(path), labels, weights, where=str(path), label=str(path), **options)
 
 
-def open_npz(path: Path, weight: Any, **options: Any) -> LocalSource:
-    """An npz file with members X and y."""
+def open_npz(path: Path, target: Any, weight: Any, **options: Any) -> LocalSource:
+    """An npz file with members X and y (``target=[]``: X alone)."""
+    if target is not None and list(target):
+        raise InvalidInput(f"{path}: the target of an npz file is its member y", argument="target")
     if weight is not None and not isinstance(weight, str):
-        raise InvalidInput(f"sample_weight for {path} is the name of a member of the file")
-    return NpzSource(path, weight, **options)
+        raise InvalidInput(f"sample_weight for {path} is the name of a member of the file", argument="sample_weight")
+    return NpzSource(path, weight, targets=target is None, **options)
+
+
+def npy_names(path: Path, shape: Sequence[int] | None = None) -> list[str]:
+    """The columns of an npy file, which has no names for them: x0, x1, …"""
+    shape = _map(path).shape if shape is None else shape
+    if len(shape) != 2 or shape[1] < 1:
+        raise InvalidInput(f"{path}: expected rows of numbers (n, k), inputs and target; got shape {tuple(shape)}")
+    return [f"x{j}" for j in range(shape[1])]
+
+
+def npz_members(path: Path) -> list[str]:
+    """The names of the arrays in an npz file."""
+    with _open_zip(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
+
+
+def _open_zip(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InvalidInput(f"{path} is not a readable npz file (truncated or foreign): {error}") from None
+
+
+class _Member(NamedTuple):
+    stream: IO[bytes]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
 
 def _map(path: Path) -> NDArray[Any]:
+    """The array of an npy file, mapped: its header is held against the size of the file first."""
     try:
+        with path.open("rb") as file:
+            _declared(file, str(path), path.stat().st_size)
         return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, OverflowError) as error:
+        if isinstance(error, InvalidInput):
+            raise
         raise InvalidInput(f"{path} is not a readable npy file (truncated or foreign): {error}") from None
 
 
-def _shapes(X: tuple[int, ...], y: tuple[int, ...], weight: tuple[int, ...] | None = None) -> None:
-    if len(X) != 2 or X[1] == 0:
-        hint = "; for one input use X.reshape(-1, 1)" if len(X) == 1 else ""
-        raise InvalidInput(f"X must have shape (n, d), one sample a row; got {X}{hint}")
-    if len(y) not in (1, 2) or (len(y) == 2 and y[1] == 0):
-        raise InvalidInput(f"y must have shape (n,) or (n, q); got {y}")
-    if X[0] != y[0]:
-        raise InvalidInput(f"X has {X[0]} rows but y has {y[0]}; they must describe the same samples")
-    if weight is not None and weight != (X[0],):
-        raise InvalidInput(f"sample_weight must have shape ({X[0]},), one weight a row; got {weight}")
+def _declared(stream: IO[bytes], where: str, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array that ``size`` bytes, header and all, can hold."""
+    version = npy.read_magic(stream)
+    shape, fortran, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream)
+    if dtype.kind not in "fiub":
+        raise InvalidInput(f"{where} must hold real numbers, got dtype {dtype}")
+    needed = prod(shape) * dtype.itemsize
+    if any(k < 0 for k in shape) or needed > size - stream.tell():
+        raise InvalidInput(
+            f"{where} is not a readable npy file: its header declares shape {shape}, {needed:.3g} bytes, "
+            f"and {max(size - stream.tell(), 0)} bytes follow"
+        )
+    return shape, fortran, dtype
 
 
-def _header(archive: zipfile.ZipFile, name: str, path: Path) -> tuple[IO[bytes], tuple[int, ...], np.dtype[Any], str]:
+def _member(archive: zipfile.ZipFile, name: str, path: Path) -> _Member:
     """The stream of a member, after its header; its shape and type."""
+    where = f"{path}, member {name!r},"
     try:
-        stream = archive.open(f"{name}.npy")
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(stream)
+        info = archive.getinfo(f"{name}.npy")
+        size = min(info.file_size, _DEFLATE * (info.compress_size + 1))
+        stream = archive.open(info)
+        shape, fortran, dtype = _declared(stream, where, size)
     except KeyError:
         has = ", ".join(n.removesuffix(".npy") for n in archive.namelist())
         raise InvalidInput(f"{path} has no member {name!r}; it has: {has}") from None
-    except (ValueError, zipfile.BadZipFile, OSError, EOFError) as error:
-        raise InvalidInput(f"{path}, member {name!r}, cannot be read: {error}") from None
-    if dtype.kind not in "fiub":
-        raise InvalidInput(f"{path}: {name} must hold real numbers, got dtype {dtype}")
+    except (ValueError, zipfile.BadZipFile, OSError, EOFError, RuntimeError, NotImplementedError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{where} cannot be read: {error}") from None
     if fortran and len(shape) > 1:
-        raise InvalidInput(f"{path}: {name} is stored by columns; save np.ascontiguousarray({name}) instead")
-    return stream, shape, dtype, name
+        raise InvalidInput(f"{where} is stored by columns", remedy=f"save np.ascontiguousarray({name}) instead")
+    return _Member(stream, shape, dtype)
 
 
-def _next_rows(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any], rows: int, where: str) -> NDArray[Any]:
-    width = int(np.prod(shape[1:], dtype=np.int64))
-    wanted = rows * width * dtype.itemsize
+def _next_rows(member: _Member, rows: int, where: str) -> NDArray[Any]:
+    wanted = rows * prod(member.shape[1:]) * member.dtype.itemsize
     try:
-        data = stream.read(wanted)
-    except (zipfile.BadZipFile, OSError, EOFError, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
+        data = member.stream.read(wanted)
+    except (zipfile.BadZipFile, OSError, EOFError, zlib.error) as error:
         raise InvalidInput(f"{where} cannot be read: {error}") from None
     if len(data) < wanted:
         raise InvalidInput(f"{where} is truncated")
-    return np.frombuffer(data, dtype=dtype).reshape(rows, *shape[1:])
+    return np.frombuffer(data, dtype=member.dtype).reshape(rows, *member.shape[1:])

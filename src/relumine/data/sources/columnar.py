@@ -41,6 +41,8 @@ class Parquet:
 
     name = "parquet"
     endings = (".parquet", ".pq")
+    named: tuple[str, ...] = ()
+    slow = False
 
     def schema(self, path: str) -> dict[str, str | None]:
         """Columns, and the type of those that are not numeric."""
@@ -71,6 +73,8 @@ class Arrow:
 
     name = "arrow"
     endings = (".arrow", ".ipc", ".feather", ".arrows")
+    named: tuple[str, ...] = ()
+    slow = False
 
     @contextmanager
     def _open(self, path: str) -> Iterator[tuple[pa.Schema, Iterator[Any]]]:

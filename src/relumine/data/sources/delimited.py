@@ -1,4 +1,4 @@
-"""Reading csv files block by block: every number to the last bit, every bad line or value named."""
+"""Reading tables of text block by block: every number to the last bit, every bad line or value named."""
 
 from __future__ import annotations
 
@@ -10,54 +10,71 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 
 from relumine.data.sources.columnar import Batch, reading
+from relumine.data.sources.dialect import Dialect, open_text, sniff
 from relumine.results import InvalidInput
 
 __all__ = ["Csv"]
 
-_NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI]nf(inity)?)\s*$"
 _MISSING = ("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "n/a")
+_BLOCK = 1 << 24  # bytes parsed at once: a line must fit, and more is memory
+_LINES_IN_BLOCK = 4  # of the longest line seen
 
 
 class Csv:
-    """Comma-separated values with a header; row numbers count the header as row 1.
+    """Separated values, with or without a header (which counts as row 1).
 
     ``on_bad``: called with the number of lines left out because they have too many or too few fields; None: such
     lines are errors, and so is text where a number should be.
     """
 
     name = "csv"
-    endings = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+    endings = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("", ".gz", ".bz2", ".zst"))
+    named = tuple(f".{kind}{packed}" for kind in ("txt", "dat") for packed in ("", ".gz", ".bz2", ".zst"))
+    slow = True  # to read again: parsing takes longer than reading the numbers
 
-    def __init__(self, on_bad: Callable[[int], None] | None = None) -> None:
-        self.on_bad = on_bad
+    def __init__(self, dialect: Dialect, on_bad: Callable[[int], None] | None = None) -> None:
+        self.dialect, self.on_bad = dialect, on_bad
+        point = "[.]" if dialect.decimal == "." else ","
+        self.number = rf"^\s*[+-]?((\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?|[iI]nf(inity)?)\s*$"
+        self.block = min(max(_BLOCK, _LINES_IN_BLOCK * dialect.line), (1 << 31) - 1)
+        self.first_row = 2 if dialect.names is None else 1
+
+    @classmethod
+    def of(cls, path: str, skip: bool, delimiter: str | None = None, decimal: str | None = None) -> Csv:
+        """The reader of a file, whose dialect is worked out where it is not given."""
+        return cls(sniff(path, delimiter, decimal), (lambda lines: None) if skip else None)
 
     def schema(self, path: str) -> dict[str, str | None]:
         """Columns, and what the first block shows of those that are not numbers."""
         with reading(path, self.name):
-            reader = self._reader(path, None, None, 1 << 20)
-            names = reader.schema.names
-            first = next(iter(reader), None)
-        if len(set(names)) < len(names):
-            raise InvalidInput(f"{path}: two columns have the same name; rename one")
+            try:
+                reader = self._reader(path, None, None)
+                names, first = reader.schema.names, next(iter(reader), None)
+            except pa.ArrowInvalid as error:
+                self._fits(path, error)
+                raise
+        twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        if twice:
+            raise InvalidInput(f"{path}: two columns have the same name {twice[0]!r}", remedy="rename one")
         if first is None:
             raise InvalidInput(f"{path} has a header but no rows")
-        kinds: dict[str, str | None] = {}
-        for name in names:
-            values, kinds[name] = first.column(name), None
-            if (
-                pa.types.is_floating(values.type)
-                or pa.types.is_integer(values.type)
-                or values.null_count == len(values)
-            ):
-                continue
-            kinds[name] = str(values.type)
-            if pa.types.is_string(values.type):
-                fine = pc.or_(pc.match_substring_regex(values, _NUMBER), pc.is_in(values, pa.array(_MISSING)))
-                if self.on_bad is not None and pc.any(fine).as_py():  # the others will be left out
-                    kinds[name] = None
-                elif (at := pc.index(fine, False).as_py()) >= 0:
-                    kinds[name] = f"row {at + 2} has {values[at].as_py()[:60]!r}"
-        return kinds
+        return {name: self._kind(first.column(name)) for name in names}
+
+    def _kind(self, values: Any) -> str | None:
+        """None for numbers, else what shows that they are none."""
+        t = pa.types
+        if t.is_floating(values.type) or t.is_integer(values.type) or values.null_count == len(values):
+            return None
+        if not t.is_string(values.type):
+            return str(values.type)
+        fine = self._numbers(values)
+        if self.on_bad is not None and pc.any(fine).as_py():  # the others will be left out
+            return None
+        at = pc.index(fine, False).as_py()
+        return f"row {at + self.first_row} has {values[at].as_py()[:60]!r}" if at >= 0 else str(values.type)
+
+    def _numbers(self, values: Any) -> Any:
+        return pc.or_(pc.match_substring_regex(values, self.number), pc.is_in(values, pa.array(_MISSING)))
 
     def row_groups(self, path: str) -> None:
         """Not known without reading."""
@@ -66,10 +83,10 @@ class Csv:
         """Record batches of at most ``rows`` rows."""
         kind = pa.float64() if self.on_bad is None else pa.string()
         bad: list[Any] = []
-        row = 2
+        row = self.first_row
         try:
-            for block in self._reader(path, columns, kind, min(max(rows * len(columns) * 20, 1 << 20), 1 << 24), bad):
-                whole = block if self.on_bad is None else _only_numbers(block)
+            for whole in self._reader(path, columns, kind, bad):
+                whole = whole if self.on_bad is None else self._only_numbers(whole)
                 for start in range(0, whole.num_rows, rows):
                     yield whole.slice(start, rows), path, row + start
                 row += whole.num_rows
@@ -77,14 +94,17 @@ class Csv:
             if bad:
                 raise InvalidInput(
                     f"{path}, row {bad[0].number}, has {bad[0].actual_columns} fields instead of "
-                    f"{bad[0].expected_columns} ({bad[0].text[:60]!r}); repair it or use bad_rows='skip'"
+                    f"{bad[0].expected_columns} ({bad[0].text[:60]!r})",
+                    argument="bad_rows",
+                    remedy="repair it or use bad_rows='skip'",
                 ) from None
+            self._fits(path, error)
             self._explain(path, columns)
             with reading(path, self.name):
                 raise error
 
     def _reader(
-        self, path: str, columns: list[str] | None, kind: pa.DataType | None, block: int, bad: list[Any] | None = None
+        self, path: str, columns: list[str] | None, kind: pa.DataType | None, bad: list[Any] | None = None
     ) -> Any:
         def ragged(row: Any) -> str:
             if self.on_bad is not None:
@@ -94,42 +114,58 @@ class Csv:
                 bad.append(row)
             return "error" if columns else "skip"
 
-        convert = csv.ConvertOptions(
-            include_columns=columns, column_types=None if kind is None else dict.fromkeys(columns or [], kind)
-        )
         return csv.open_csv(
-            path,
-            read_options=csv.ReadOptions(use_threads=False, block_size=block),
-            parse_options=csv.ParseOptions(invalid_row_handler=ragged),
-            convert_options=convert,
+            open_text(path, squeeze=self.dialect.delimiter == " "),
+            read_options=csv.ReadOptions(use_threads=False, block_size=self.block, column_names=self.dialect.names),
+            parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, invalid_row_handler=ragged),
+            convert_options=csv.ConvertOptions(
+                include_columns=columns,
+                column_types=None if kind is None else dict.fromkeys(columns or [], kind),
+                decimal_point=self.dialect.decimal,
+            ),
         )
 
     def _explain(self, path: str, columns: list[str]) -> None:
         """An error with column and row of the first value that is no number, if there is one."""
-        row = 2
-        for block in self._reader(path, columns, pa.string(), 1 << 20):
+        row = self.first_row
+        for block in self._reader(path, columns, pa.string()):
             worst: tuple[int, str, str] | None = None
             for name in columns:
                 values = block.column(name)
-                fine = pc.or_(pc.match_substring_regex(values, _NUMBER), pc.is_in(values, pa.array(_MISSING)))
-                at = pc.index(fine, False).as_py()
+                at = pc.index(self._numbers(values), False).as_py()
                 if at >= 0 and (worst is None or at < worst[0]):
                     worst = at, name, values[at].as_py()
             if worst is not None:
                 raise InvalidInput(
-                    f"{path}: column {worst[1]!r} is {worst[2][:60]!r} in row {row + worst[0]}, not a number; "
-                    "repair it, choose other features=, or use bad_rows='skip'"
+                    f"{path}: column {worst[1]!r} is {worst[2][:60]!r} in row {row + worst[0]}, not a number",
+                    argument="features",
+                    remedy="repair it, choose other features=, or use bad_rows='skip'",
                 )
             row += block.num_rows
 
+    def _fits(self, path: str, error: pa.ArrowInvalid) -> None:
+        """If a line does not fit in a block, an error that names it."""
+        if "straddling" not in str(error):
+            return
+        line, length, longest = 1, 0, (0, 0)
+        with open_text(path) as stream:
+            while data := stream.read(1 << 20):
+                for k, part in enumerate(data.split(b"\n")):
+                    if k:
+                        line, length = line + 1, 0
+                    length += len(part)
+                    longest = max(longest, (length, line))
+        raise InvalidInput(
+            f"{path}, line {longest[1]}, has {longest[0]} bytes, more than fits in a block of {self.block}",
+            remedy="shorten it, or leave out its long text",
+        )
 
-def _only_numbers(block: Any) -> Any:
-    """Strings as numbers; what is none becomes null."""
-    columns = []
-    for values in block.columns:
-        try:
-            columns.append(values.cast(pa.float64()))
-        except pa.ArrowInvalid:
-            kept = pc.if_else(pc.match_substring_regex(values, _NUMBER), values, None)
+    def _only_numbers(self, block: Any) -> Any:
+        """Strings as numbers; what is none becomes null."""
+        columns = []
+        for values in block.columns:
+            kept = pc.if_else(pc.match_substring_regex(values, self.number), values, None)
+            if self.dialect.decimal != ".":
+                kept = pc.replace_substring(kept, self.dialect.decimal, ".")
             columns.append(pc.utf8_trim_whitespace(kept).cast(pa.float64()))
-    return pa.RecordBatch.from_arrays(columns, names=block.schema.names)
+        return pa.RecordBatch.from_arrays(columns, names=block.schema.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.data.sources.chunks import Chunk, Source, join
+from relumine.data.sources.chunks import Array, Chunk, Source, gather
 from relumine.data.sources.samples import Samples
 from relumine.results import InvalidInput
 
@@ -13,14 +13,21 @@ __all__ = ["count", "materialise", "take"]
 
 
 def count(source: Source) -> int:
-    """Number of rows; a pass if it is not known."""
+    """Number of rows; a pass if it is not known yet, and after it, it is.
+
+    Examples
+    --------
+    >>> from relumine.data.sources import open_source
+    >>> count(open_source([(np.ones((3, 2)), np.zeros(3)), (np.ones((1, 2)), np.zeros(1))]))
+    4
+    """
     if source.n is not None:
         return source.n
     return int(source.reduce(_rows)[0])
 
 
 def materialise(source: Source) -> Samples:
-    """All rows in memory; weights scaled to mean 1.
+    """All rows in memory, weights scaled to mean 1; a source that is in memory is returned as it is.
 
     Examples
     --------
@@ -28,10 +35,9 @@ def materialise(source: Source) -> Samples:
     >>> materialise(open_source([(np.ones((3, 2)), np.zeros(3)), (np.ones((1, 2)), np.zeros(1))])).n
     4
     """
-    parts = list(source.chunks())
-    if not parts:
-        raise InvalidInput(f"{source.label} has no rows")
-    return _samples(join(parts), source)
+    if isinstance(source, Samples):
+        return source
+    return _samples(gather(source.chunks(), source.n, source.label), source)
 
 
 def take(
@@ -55,7 +61,7 @@ def take(
     else:
         indices = np.asarray(rows, dtype=np.intp)
         if indices.size and ((np.diff(indices) <= 0).any() or indices[0] < 0):
-            raise InvalidInput("row numbers must increase from 0 on")
+            raise InvalidInput("row numbers must increase from 0 on", argument="rows")
     return _samples(source.rows_at(indices), source), indices
 
 
@@ -65,5 +71,5 @@ def _samples(chunk: Chunk, source: Source) -> Samples:
     return Samples(X, chunk.Y[:, 0] if source.vector else chunk.Y, weight, source.names)
 
 
-def _rows(chunk: Chunk) -> tuple[np.ndarray, ...]:
+def _rows(chunk: Chunk) -> tuple[Array, ...]:
     return (np.array(float(len(chunk.Y))),)

@@ -1,45 +1,82 @@
-"""The door for samples: what comes in is checked once, in the user's words, before any long work."""
+"""Samples in memory: a source with one resident chunk, checked when it comes in."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.data.sources.checks import LARGE, Kinds, Piece, check_rows, check_shapes, real_numbers
+from relumine.data.sources.chunks import Array, Change, Chunk, gather, slices
+from relumine.data.sources.local import LocalSource, Mapped
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
 
 __all__ = ["Samples", "as_samples"]
 
-_LARGE = 1e100
 
+class Samples(LocalSource):
+    """Checked rows in memory: ``X`` (n, d), ``Y`` (n, q), float64 and finite; ``weight`` (n,) or None.
 
-@dataclass(frozen=True)
-class Samples:
-    """Checked samples: ``X`` (n, d) and ``y`` (n,) or (n, q), float64 and finite; ``weight`` (n,), mean 1, or None.
+    ``y`` is Y in the shape the user gave: (n,) or (n, q). Without y there is no target, q = 0.
 
-    ``names``: of the inputs, where they have any.
+    Examples
+    --------
+    >>> samples = Samples(np.ones((3, 2)), np.arange(3.0))
+    >>> samples.Y.shape, samples.y.shape, [len(c.Y) for c in samples.chunks(2)]
+    ((3, 1), (3,), [2, 1])
     """
 
-    X: Array
-    y: Array
-    weight: Array | None = None
-    names: tuple[str, ...] | None = None
+    ahead = 0
+    resident = True
+    n: int
+
+    def __init__(
+        self,
+        X: NDArray[np.floating],
+        y: Array | None = None,
+        weight: Array | None = None,
+        names: tuple[str, ...] | None = None,
+        **options: Any,
+    ) -> None:
+        y = np.empty((len(X), 0)) if y is None else y
+        self.X: Array = np.asarray(X, dtype=np.float64)
+        self.weight = weight
+        self.Y: Array = y[:, None] if y.ndim == 1 else y
+        options.setdefault("label", f"arrays of {len(X)} rows")
+        super().__init__(X.shape[1], self.Y.shape[1], vector=y.ndim == 1, n=len(X), names=names, **options)
 
     @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.X.shape[0])
+    def y(self) -> Array:
+        """The targets, (n,) or (n, q)."""
+        return self.Y[:, 0] if self.vector else self.Y
 
-    @property
-    def d(self) -> int:
-        """Number of inputs."""
-        return int(self.X.shape[1])
+    def chunks(self, rows: int | None = None) -> Iterator[Chunk]:
+        """Views of the arrays."""
+        whole = Chunk(self.X, self.Y, self.weight)
+        return (whole.at(s)._replace(first=s.start) for s in slices(len(self.Y), rows or self.chunk))
+
+    def rows_at(self, indices: NDArray[np.intp]) -> Chunk:
+        """The rows of these numbers."""
+        if len(indices) and indices[-1] >= len(self.Y):
+            raise InvalidInput(f"{self.label} has no row {indices[np.searchsorted(indices, len(self.Y))]}")
+        return Chunk(self.X, self.Y, self.weight).at(indices)
+
+    def map(self, change: Change, d: int | None = None, dropped: int = 0) -> Samples:
+        """Changed once, and kept."""
+        X, Y, weight, _ = gather(Mapped(self, change, d).chunks(), len(self.Y) - dropped, self.label)
+        return Samples(X, Y[:, 0] if self.vector else Y, weight, self.names if d is None else None, label=self.label)
 
 
-def as_samples(X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Samples:
+def as_samples(
+    X: ArrayLike,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    bad_rows: str = "raise",
+    chunk: int | None = None,
+) -> Samples:
     """Check X (n, d), y (n,) or (n, q) and sample_weight (n,); errors name the argument, the place and the remedy.
 
     Rows of weight zero are left out, and the other weights are scaled to mean 1: they say how the noise varies.
@@ -49,62 +86,29 @@ def as_samples(X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = Non
     >>> as_samples([[1.0, float("nan")], [0.0, 1.0]], [1.0, 2.0])
     Traceback (most recent call last):
     ...
-    relumine.results.InvalidInput: X has 1 NaN or infinite value, first in row 0, column 1; drop or fill such rows
+    relumine.results.InvalidInput: X column 1 is nan in row 0; drop or fill such rows, or leave them out with \
+bad_rows='skip'
     """
     names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-    X, y = _numbers("X", X), _numbers("y", y)
-    if X.ndim != 2 or X.shape[1] == 0:
-        hint = "; for one input use X.reshape(-1, 1)" if X.ndim == 1 else ""
-        raise InvalidInput(f"X must have shape (n, d), one sample a row; got {X.shape}{hint}")
-    if (y.ndim == 2 and y.shape[1] == 0) or y.ndim not in (1, 2):
-        raise InvalidInput(f"y must have shape (n,) or (n, q); got {y.shape}")
-    if X.shape[0] != y.shape[0]:
-        raise InvalidInput(f"X has {X.shape[0]} rows but y has {y.shape[0]}; they must describe the same samples")
-    if X.shape[0] < 2:
-        raise InvalidInput(f"at least 2 samples are needed, got {X.shape[0]}")
-    _finite("X", X)
-    _finite("y", y)
-    weight = None
-    if sample_weight is not None:
-        weight = _numbers("sample_weight", sample_weight)
-        if weight.shape != (X.shape[0],):
-            raise InvalidInput(f"sample_weight must have shape ({X.shape[0]},), one weight a row; got {weight.shape}")
-        _finite("sample_weight", weight)
-        if (weight < 0.0).any() or (weight > 0.0).sum() < 2:
-            raise InvalidInput("sample_weight must be non-negative with at least two positive entries")
-        used = weight > 0.0
-        if not used.all():
-            X, y, weight = X[used], y[used], weight[used]
-        weight = weight / weight.max()
-        weight = weight / weight.mean()
-    return Samples(X, y, weight, names)
-
-
-def _numbers(name: str, value: ArrayLike) -> Array:
-    if hasattr(value, "toarray"):
-        raise InvalidInput(f"{name} is a sparse matrix; pass {name}.toarray()")
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidInput(f"{name} is a masked array; drop or fill its masked rows first")
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise InvalidInput(f"{name} is not a rectangular array of numbers: {error}") from None
-    if array.dtype == object or array.dtype.kind not in "fiub":
-        raise InvalidInput(
-            f"{name} must hold real numbers, got dtype {array.dtype}; encode categories or parse strings first"
-        )
-    return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def _finite(name: str, array: Array) -> None:
-    # a maximum is finite for good data: cheap passes and no n-sized mask
-    largest = max(float(array.max()), -float(array.min()))
-    if np.isfinite(largest):
-        if largest > _LARGE or 0.0 < largest < 1.0 / _LARGE:
-            raise InvalidInput(f"{name} has magnitudes around {largest:.1e}, beyond what squares can hold; rescale it")
-        return
-    bad = ~np.isfinite(array)
-    where = np.argwhere(bad)[0]
-    place = f"row {where[0]}" + (f", column {where[1]}" if array.ndim == 2 else "")
-    plural = "value" if bad.sum() == 1 else "values"
-    raise InvalidInput(f"{name} has {bad.sum()} NaN or infinite {plural}, first in {place}; drop or fill such rows")
+    X = real_numbers("X", X)
+    y = np.empty((len(X), 0)) if y is None else real_numbers("y", y)
+    weight = None if sample_weight is None else real_numbers("sample_weight", sample_weight)
+    check_shapes(X.shape, y.shape, None if weight is None else weight.shape)
+    if len(X) < 2:
+        raise InvalidInput(f"at least 2 samples are needed, got {len(X)}", argument="X")
+    vector = y.ndim == 1
+    piece = Piece(X, y[:, None] if vector else y, weight, "", 0)
+    rows, skipped = check_rows(piece, 0, Kinds("X", "y", names, None, vector), X.dtype, bad_rows == "skip")
+    if len(rows.Y) < 2:
+        what = "sample_weight" if weight is not None else "X"
+        raise InvalidInput(f"{what} leaves {len(rows.Y)} rows to use", argument=what, remedy="at least 2 are needed")
+    for name, values in (("X", rows.X), ("y", rows.Y)):
+        largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+        if 0.0 < largest < 1.0 / LARGE:
+            raise InvalidInput(f"{name} has magnitudes around {largest:.1e}", argument=name, remedy="rescale it")
+    if rows.weight is not None:
+        scaled = rows.weight / rows.weight.max()
+        rows = rows._replace(weight=scaled / scaled.mean())
+    found = Samples(rows.X, rows.Y[:, 0] if vector else rows.Y, rows.weight, names, chunk=chunk)
+    found.skipped = skipped
+    return found

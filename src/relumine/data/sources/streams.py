@@ -1,22 +1,21 @@
-"""Sources that come as chunks: iterables of (X, y) or (X, y, weight), and a function that can be asked."""
+"""Sources that come as chunks: iterables of (X, y) or (X, y, weight)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from relumine.data.sources.chunks import Chunk, LocalSource, Piece, split
+from relumine.data.sources.checks import Piece, check_rows
+from relumine.data.sources.chunks import Array, Chunk, slices
+from relumine.data.sources.local import LocalSource
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
+__all__ = ["StreamSource"]
 
-__all__ = ["FunctionSource", "StreamSource"]
-
-_KEPT_ROWS = 4096  # of a generator, from the beginning
+_KEPT_ROWS = 4096  # of a generator, from the beginning: what head() is asked for, and a pivot needs no more
 
 
 class StreamSource(LocalSource):
@@ -27,7 +26,7 @@ class StreamSource(LocalSource):
         self.passes = 1 if iterator is items else None
         first = next(iterator, None)
         if first is None:
-            raise InvalidInput("the iterable of chunks is empty")
+            raise InvalidInput("the iterable of chunks is empty", argument="X")
         X, y, _ = _arrays(first, 0)
         self.items: Iterable[Any] | None = items
         self.kept = [first]
@@ -47,8 +46,9 @@ class StreamSource(LocalSource):
         if items is None:
             raise InvalidInput(
                 "this generator has been read once and cannot be read again: only the moment stage (one pass, "
-                "estimator 'plain' or 'regressed') can run on it. Pass files, a list of chunks, or an object whose "
-                "__iter__ starts again"
+                "estimator 'plain' or 'regressed') can run on it",
+                argument="X",
+                remedy="pass files, a list of chunks, or an object whose __iter__ starts again",
             )
         if self.passes:
             self.items = None
@@ -56,16 +56,15 @@ class StreamSource(LocalSource):
 
     def _split(self, items: Iterable[Any], rows: int) -> Iterator[Piece]:
         for number, item in enumerate(items):
-            yield from split(*self._piece(item, number), rows, f"chunk {number}", 0)
-
-    def _piece(self, item: Any, number: int) -> tuple[Array, Array, Array | None]:
-        X, y, weight = _arrays(item, number)
-        q = 1 if y.ndim == 1 else y.shape[1]
-        if (X.shape[1], q, y.ndim == 1) != (self.d, self.q, self.vector):
-            raise InvalidInput(
-                f"chunk {number} has X {X.shape} and y {y.shape}; the first had {self.d} inputs and {self.q} outputs"
-            )
-        return X, y.reshape(len(X), q), weight
+            X, y, weight = _arrays(item, number)
+            Y = y.reshape(len(X), 1 if y.ndim == 1 else y.shape[1])
+            if (X.shape[1], Y.shape[1], y.ndim == 1) != (self.d, self.q, self.vector):
+                raise InvalidInput(
+                    f"chunk {number} has X {X.shape} and y {y.shape}; the first had {self.d} inputs and {self.q} "
+                    "outputs"
+                )
+            for s in slices(len(X), rows):
+                yield Piece(X[s], Y[s], None if weight is None else weight[s], f"chunk {number}", s.start)
 
     def first_chunks(self, rows: int) -> Iterator[Chunk]:
         """Those of a generator were kept."""
@@ -73,78 +72,17 @@ class StreamSource(LocalSource):
             yield from self.chunks(rows)
             return
         for piece in self._split(self.kept, rows):
-            chunk = self._check(piece, 0)
+            chunk, _ = check_rows(piece, 0, self.kinds, self.dtype, self.skip)
             if len(chunk.Y):
                 yield chunk
 
 
-class FunctionSource(LocalSource):
-    """n samples of a black box: x from a sampler, y = f(x). Every chunk has its own seed, so passes repeat.
-
-    Parameters
-    ----------
-    f : callable
-        (k, d) array ↦ (k,) or (k, q) array.
-    sampler : callable
-        ``sampler(k, rng)`` draws X (k, d) with the given Generator.
-    n : int
-        Rows in one pass.
-    chunk : int, optional
-        Rows drawn at a time; the samples depend on it.
-    seed : int, default 0
-
-    Examples
-    --------
-    >>> source = FunctionSource(lambda X: np.abs(X[:, 0]), lambda k, rng: rng.normal(size=(k, 2)), n=1000, chunk=300)
-    >>> [len(c.X) for c in source.chunks()], source.d
-    ([300, 300, 300, 100], 2)
-    """
-
-    def __init__(
-        self,
-        f: Callable[[Array], ArrayLike],
-        sampler: Callable[[int, np.random.Generator], ArrayLike],
-        n: int,
-        chunk: int | None = None,
-        seed: int = 0,
-        **options: Any,
-    ) -> None:
-        if n < 2:
-            raise InvalidInput(f"at least 2 samples are needed, got n={n}")
-        self.f, self.sampler, self.seed, self.drawn = f, sampler, seed, 1
-        X, y = self._draw(0, 2)
-        super().__init__(
-            X.shape[1],
-            1 if y.ndim == 1 else y.shape[1],
-            vector=y.ndim == 1,
-            n=None if options.get("bad_rows") == "skip" else n,
-            label=f"{getattr(f, '__name__', 'a function')}, {n} samples",
-            chunk=chunk,
-            **options,
-        )
-        self.total, self.drawn = n, self.chunk
-
-    def _draw(self, number: int, k: int) -> tuple[Array, Array]:
-        rng = np.random.default_rng([self.seed, number])
-        X, y, _ = _arrays((self.sampler(k, rng),), number, self.f)
-        if len(X) != k:
-            raise InvalidInput(f"the sampler was asked for {k} rows and returned {len(X)}")
-        return X, y
-
-    def pieces(self, rows: int) -> Iterator[Piece]:
-        """Drawn chunks, split where smaller ones are wanted."""
-        for number, start in enumerate(range(0, self.total, self.drawn)):
-            X, y = self._draw(number, min(self.drawn, self.total - start))
-            yield from split(X, y.reshape(len(X), -1), None, rows, f"sampled chunk {number}", 0)
-
-
-def _arrays(item: Any, number: int, f: Callable[[Array], ArrayLike] | None = None) -> tuple[Array, Array, Array | None]:
-    """(X, y[, weight]) or, with f, (X,) as float64 arrays of fitting shapes."""
+def _arrays(item: Any, number: int) -> tuple[Array, Array, Array | None]:
+    """(X, y[, weight]) as float64 arrays of fitting shapes."""
     try:
-        X = np.ascontiguousarray(item[0], dtype=np.float64)
-        y = np.ascontiguousarray(item[1] if f is None else f(X), dtype=np.float64)
-        weight = np.ascontiguousarray(item[2], dtype=np.float64) if len(item) == 3 else None
-    except (TypeError, ValueError, IndexError, KeyError) as error:
+        X, y, *rest = (np.ascontiguousarray(part, dtype=np.float64) for part in item)
+        (weight,) = rest or (None,)
+    except (TypeError, ValueError) as error:
         raise InvalidInput(f"chunk {number} is not (X, y) or (X, y, weight) of real numbers: {error}") from error
     if X.ndim != 2 or y.ndim not in (1, 2) or len(X) != len(y) or (weight is not None and weight.shape != (len(X),)):
         shapes = [X.shape, y.shape, *([] if weight is None else [weight.shape])]

@@ -13,42 +13,47 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from relumine.data.sources.chunks import LocalSource, Piece
+from relumine.data.sources.arrays import MappedSource
+from relumine.data.sources.checks import Piece
+from relumine.data.sources.chunks import Chunk
 from relumine.data.sources.columnar import Arrow, Parquet
+from relumine.data.sources.columns import Columns, pick
 from relumine.data.sources.delimited import Csv
+from relumine.data.sources.local import LocalSource
+from relumine.data.sources.spill import Spill
 from relumine.results import InvalidInput
 
-__all__ = ["Columns", "TableSource", "choose_columns", "find_files", "open_tables", "pick", "reader_of"]
+__all__ = ["Look", "TableSource", "choose_columns", "endings", "find_files", "look", "open_tables", "reader_of"]
 
+# A reader declares its ``endings`` (and those that only a file ``named`` outright may have), whether it is ``slow`` to
+# read again, and gives schema(path), row_groups(path) and batches(path, columns, rows, groups).
 Reader = Parquet | Arrow | Csv
-_READERS = (Parquet, Arrow, Csv)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which columns are inputs, targets and weight; ``vector``: y is (n,)."""
-
-    features: tuple[str, ...]
-    targets: tuple[str, ...]
-    weight: str | None
-    vector: bool
-
-    @property
-    def all(self) -> list[str]:
-        """Every column that is read."""
-        return [*self.features, *self.targets, *([] if self.weight is None else [self.weight])]
+_READERS: tuple[type[Reader], ...] = (Parquet, Arrow, Csv)
 
 
 class TableSource(LocalSource):
-    """Files with the same columns, read in the order given; ``groups`` restricts a parquet file to some row groups."""
+    """Files with the same columns, read in the order given; ``groups`` restricts a parquet file to some row groups.
+
+    What is slow to parse is parsed once: the first whole pass keeps its numbers on disk, unless ``spill`` is False.
+    """
 
     def __init__(
-        self, files: list[str], reader: Reader, columns: Columns, groups: list[int] | None = None, **options: Any
+        self,
+        files: list[str],
+        reader: Reader,
+        columns: Columns,
+        groups: list[int] | None = None,
+        spill: bool = True,
+        **options: Any,
     ) -> None:
         self.files, self.reader, self.columns, self.groups = files, reader, columns, groups
-        self.targets = columns.targets
-        if isinstance(reader, Csv) and options.get("bad_rows") == "skip":
-            reader.on_bad = self._count
+        self.kinds = self.kinds._replace(targets=columns.targets)
+        self.spill = spill and reader.slow
+        self.kept: MappedSource | None = None
+        if isinstance(reader, Csv):
+            self.assumed = reader.dialect.said
+            if options.get("bad_rows") == "skip":
+                reader.on_bad = self._count
         super().__init__(
             len(columns.features), len(columns.targets), vector=columns.vector, names=columns.features, **options
         )
@@ -62,11 +67,45 @@ class TableSource(LocalSource):
             for batch, where, row in self.reader.batches(path, self.columns.all, rows, self.groups):
                 yield piece_of(batch, self.columns, where, row, self.dtype)
 
+    def chunks(self, rows: int | None = None) -> Iterator[Chunk]:
+        """One pass: over the files, or over the numbers kept of them."""
+        if self.kept is not None:
+            return self.kept.chunks(rows)
+        return self._keeping(super().chunks(rows)) if self.spill else super().chunks(rows)
 
-def open_tables(paths: Any, target: Any, features: Any, weight: Any, **options: Any) -> TableSource:
+    def first_chunks(self, rows: int) -> Iterator[Chunk]:
+        """Chunks from the beginning, of which nothing is kept."""
+        return super().chunks(rows) if self.kept is None else self.kept.chunks(rows)
+
+    def _keeping(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The same chunks; at the end their numbers are on disk, if it has room."""
+        spill = Spill.begin()
+        try:
+            for chunk in chunks:
+                if spill is not None and not spill.add(chunk):
+                    spill = None
+                yield chunk
+            if spill is not None and self.n:
+                arrays = spill.arrays(self.d, self.q, self.n)
+                self.kept = MappedSource(*arrays, self.label, storage=self.dtype.name, chunk=self.chunk)
+        finally:
+            if spill is not None:
+                spill.close()
+
+
+def open_tables(
+    paths: Any,
+    target: Any,
+    features: Any,
+    weight: Any,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    **options: Any,
+) -> TableSource:
     """Find the files, check that all have the columns, and count the rows where the files say."""
     files = find_files(paths)
-    reader = reader_of(files, options.get("bad_rows") == "skip")
+    reader = reader_of(files, options.get("bad_rows") == "skip", delimiter, decimal)
     columns = choose_columns(files, reader, target, features, weight)
     n = None
     if isinstance(reader, Parquet) and options.get("bad_rows") != "skip" and weight is None:
@@ -76,36 +115,75 @@ def open_tables(paths: Any, target: Any, features: Any, weight: Any, **options: 
     return TableSource(files, reader, columns, n=n, label=label, **options)
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a first look at files shows: ``names`` of the columns, and sentences on what was worked out (``said``).
+
+    ``text``: columns that are not numeric, and where that shows; ``mixed``: those of them that hold numbers too;
+    ``named``: the names are the file's own.
+    """
+
+    names: tuple[str, ...]
+    text: dict[str, str]
+    mixed: frozenset[str]
+    said: tuple[str, ...]
+    named: bool
+
+
+def look(paths: Any, delimiter: str | None = None, decimal: str | None = None) -> Look:
+    """The columns of files, before any is chosen."""
+    files = find_files(paths)
+    reader = reader_of(files, False, delimiter, decimal)
+    schema = reader.schema(files[0])
+    text = {name: kind for name, kind in schema.items() if kind is not None}
+    # the reader that skips lines takes a column for numeric as soon as it holds a number
+    lenient = reader_of(files, True, delimiter, decimal).schema(files[0]) if text else {}
+    mixed = frozenset(name for name in text if lenient[name] is None)
+    said = reader.dialect.said if isinstance(reader, Csv) else ()
+    return Look(tuple(schema), text, mixed, said, not isinstance(reader, Csv) or reader.dialect.names is None)
+
+
+def endings() -> tuple[str, ...]:
+    """Those of the files that are looked for in a folder."""
+    return tuple(ending for reader in _READERS for ending in reader.endings)
+
+
 def find_files(paths: Any) -> list[str]:
     """The files of a path, a glob, a directory or a list of these, each group in sorted order."""
     found: list[str] = []
     for entry in [paths] if isinstance(paths, str | Path) else list(paths):
         name = str(entry)
+        if not name or "\0" in name:
+            raise InvalidInput("the name of the file is empty" if not name else f"a null byte in the name {name!r}")
         if Path(name).is_dir():
-            here = sorted(f for f in ds.dataset(name, format="parquet", schema=pa.schema([])).files if _known(f))
+            dataset = ds.dataset(name, format="parquet", schema=pa.schema([]))
+            here = sorted(f for f in dataset.files if _known(f, named=False))
         elif Path(name).is_file():
             here = [name]
         else:
             here = sorted(f for f in glob.glob(name, recursive=True) if Path(f).is_file())
         if not here:
-            kinds = ", ".join(e for r in _READERS for e in r.endings)
-            raise InvalidInput(f"no data files at {name} (looked for {kinds})")
+            raise InvalidInput(f"no data files at {name} (looked for {', '.join(endings())})", argument="X")
         found.extend(here)
     return found
 
 
-def reader_of(files: list[str], skip: bool = False) -> Reader:
+def reader_of(files: list[str], skip: bool = False, delimiter: str | None = None, decimal: str | None = None) -> Reader:
     """The reader of the files' kind, which the endings tell and must be the same for all."""
     kinds = {_known(f) for f in files}
     if None in kinds:
         odd = next(f for f in files if _known(f) is None)
-        known = ", ".join(e for r in _READERS for e in r.endings)
+        known = ", ".join(e for r in _READERS for e in (*r.endings, *r.named))
         raise InvalidInput(f"{odd}: unknown kind of file; known endings: {known}, .npy, .npz")
     if len(kinds) > 1:
         raise InvalidInput(f"the files are of different kinds ({', '.join(sorted(k.name for k in kinds if k))})")
     kind = kinds.pop()
     assert kind is not None
-    return Csv(lambda lines: None) if kind is Csv and skip else kind()
+    if kind is Csv:
+        return Csv.of(files[0], skip, delimiter, decimal)
+    if delimiter is not None or decimal is not None:
+        raise InvalidInput(f"delimiter= and decimal= are for text, and {files[0]} is {kind.name}", argument="delimiter")
+    return kind()  # type: ignore[call-arg]
 
 
 def choose_columns(files: list[str], reader: Reader, target: Any, features: Any, weight: Any) -> Columns:
@@ -113,31 +191,6 @@ def choose_columns(files: list[str], reader: Reader, target: Any, features: Any,
     columns = pick(files[0], reader.schema(files[0]), target, features, weight)
     for path in files[1:]:
         pick(path, reader.schema(path), target, columns.features, weight)
-    return columns
-
-
-def pick(where: str, schema: dict[str, str | None], target: Any, features: Any, weight: Any) -> Columns:
-    """Columns by name from those that there are (name: None, or what a column is that is not numeric)."""
-    if target is None:
-        raise InvalidInput(f"name the target= column of {where}; it has: {_listed(schema)}")
-    if weight is not None and not isinstance(weight, str):
-        raise InvalidInput("sample_weight for files and dataframes is the name of a column")
-    targets = (target,) if isinstance(target, str) else tuple(target)
-    inputs = tuple(c for c in schema if c not in targets and c != weight) if features is None else tuple(features)
-    columns = Columns(inputs, targets, weight, isinstance(target, str))
-    missing = [c for c in columns.all if c not in schema]
-    if missing:
-        raise InvalidInput(f"{where} has no column {missing[0]!r}; it has: {_listed(schema)}")
-    if not inputs or not targets:
-        raise InvalidInput(f"at least one feature and one target column are needed; {where} has: {_listed(schema)}")
-    twice = {c for c in columns.all if columns.all.count(c) > 1}
-    if twice:
-        raise InvalidInput(f"column {sorted(twice)[0]!r} is named twice among features, target and sample_weight")
-    for c in columns.all:
-        if schema[c] is not None:
-            raise InvalidInput(
-                f"{where}: column {c!r} is not numeric ({schema[c]}); leave it out with features=[…] or encode it"
-            )
     return columns
 
 
@@ -160,10 +213,5 @@ def _numbers(values: Any) -> NDArray[np.floating]:
     return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
-def _known(path: str) -> type[Reader] | None:
-    return next((r for r in _READERS if path.lower().endswith(r.endings)), None)
-
-
-def _listed(schema: dict[str, str | None]) -> str:
-    names = list(schema)
-    return ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
+def _known(path: str, named: bool = True) -> type[Reader] | None:
+    return next((r for r in _READERS if path.lower().endswith((*r.endings, *(r.named if named else ())))), None)

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relumine.data.moments import Estimator
+from relumine.data.sources import Source, count
+from relumine.data.views import Between, rows_of, seen
 from relumine.network import Network
 from relumine.papers.awasthi2021.readout import fit_readout
 from relumine.papers.awasthi2021.scalars import recover_scalars
@@ -134,8 +136,8 @@ def algorithm_4(
 
 
 def algorithm_5(
-    X: Array,
-    y: Array,
+    X: ArrayLike | Source,
+    y: ArrayLike | None,
     order: int,
     width: int,
     rng: Rng = None,
@@ -146,7 +148,8 @@ def algorithm_5(
 ) -> Network:
     """Algorithm 5: a network of at most m + 2 units with low error, whatever the biases; x ~ N(0, I).
 
-    Units whose |b| is too large to be seen are absorbed by the affine part.
+    Units whose |b| is too large to be seen are absorbed by the affine part. X (n, d) and y (n,), or a source of
+    samples and None: everything is a sum over rows, so they may be larger than memory.
 
     Examples
     --------
@@ -156,17 +159,18 @@ def algorithm_5(
     >>> g.m <= 5, metrics.gaussian_distance(truth, g) < 0.1
     (True, True)
     """
-    check_width(width, X.shape[1], order)
-    half = len(X) // 2
+    rows = rows_of(X, y)
+    check_width(width, rows.d, order)
+    n = count(rows)
+    first, second = (seen(rows, Between(*half)) for half in ((0, n // 2), (n // 2, n)))
     # 1. T₀ … T_{2ℓ+2} from the first half.
-    moments = estimate_in_subspace(X[:half], y[:half], 2 * order + 2, estimator, width)
+    moments = estimate_in_subspace(first, 2 * order + 2, estimator, width)
     # 2. Algorithm 4.
     eta = Thresholds.from_errors(moments.errors, len(moments.basis), order).updated(thresholds)
     units = algorithm_4(moments.tensors, order, width, eta, rng, errors=moments.errors)
-    units = units.only(visible(units, half))
+    units = units.only(visible(units, n // 2))
     # 3–4. Truncated least squares on the second half.
-    W = units.W @ moments.basis
-    return fit_readout(X[half:], y[half:], W, units.b, units.a, accuracy=accuracy).consolidate()
+    return fit_readout(second, units.W @ moments.basis, units.b, units.a, accuracy=accuracy).consolidate()
 
 
 def visible(units: UnitTable, n: int) -> list[int]:

@@ -1,5 +1,6 @@
-"""Awasthi, Tang, Vijayaraghavan 2021, from samples: moments, Algorithm 6 or 4, and Algorithm 5 where units
-hide.
+"""Awasthi, Tang, Vijayaraghavan 2021, from samples: moments, Algorithm 6 or 4, and Algorithm 5 where units hide.
+
+Samples touch the method through sums over rows alone, so they may be arrays or a source larger than memory.
 """
 
 from __future__ import annotations
@@ -7,48 +8,44 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine import activations
 from relumine.activations import Activation
 from relumine.data.moments import Estimator, features_needed
-from relumine.data.sources import Samples, as_samples
-from relumine.data.whiten import Whitening, whitening
+from relumine.data.sources import Chunk, Samples, Source, count
+from relumine.data.views import Less, Whitened, rows_of, seen
+from relumine.data.whiten import Summary, Whitening, summary_of, whitening_of
 from relumine.network import Network
-from relumine.papers.awasthi2021.algorithms import (
-    UnitTable,
-    algorithm_1,
-    algorithm_4,
-    algorithm_5,
-    algorithm_6,
-    check_width,
-    visible,
-)
+from relumine.papers.awasthi2021.algorithms import UnitTable, algorithm_4, algorithm_6, check_width, visible
 from relumine.papers.awasthi2021.readout import fit_readout
 from relumine.papers.awasthi2021.subspace import SubspaceMoments, estimate_in_subspace
 from relumine.papers.awasthi2021.thresholds import Thresholds
+from relumine.papers.capabilities import Capabilities
+from relumine.papers.samples import check_varies, checked, rms_error, set_aside
 from relumine.results import Certificate, InvalidInput, Recovery, Stage, Status, Units
 from relumine.tensors.jennrich import RankOneTerms
 
 Array = NDArray[np.float64]
 Goal = Literal["auto", "parameters", "function"]
 
-__all__ = [
-    "AwasthiRecovery",
-    "UnitTable",
-    "algorithm_1",
-    "algorithm_4",
-    "algorithm_5",
-    "algorithm_6",
-    "recover_awasthi",
-]
+__all__ = ["CAPABILITIES", "AwasthiRecovery", "recover_awasthi"]
+
+CAPABILITIES = Capabilities(
+    "awasthi",
+    activations=("relu",),
+    biases=True,
+    options=("order", "estimator", "thresholds", "goal", "whiten", "reduce"),
+)
 
 _SURE = 0.1  # a sign whose margin (½ is ideal) is smaller is a guess
 _GOOD_FIT = 0.3  # a held-out residual below this counts as an estimate of the network,
 _CLOSE_FIT = 0.05  # and below this as one even with units missing: what they add is affine
+_STANDARD = 6.0  # standard errors within which mean and covariance count as those of N(0, I)
+_HELD_OUT = 10_000  # rows tell a residual to one percent; more would be missed by the moments
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,8 @@ class AwasthiRecovery(Recovery):
 
 
 def recover_awasthi(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: ArrayLike | Source,
+    y: ArrayLike | None,
     width: int,
     *,
     order: int = 1,
@@ -78,8 +75,9 @@ def recover_awasthi(
 
     Parameters
     ----------
-    X, y : (n, d), (n,) arrays
-        Samples; x must be Gaussian, of any mean and covariance.
+    X, y : (n, d), (n,) arrays, or a source and None
+        Samples; x must be Gaussian, of any mean and covariance. A source (:func:`relumine.data.sources.open_source`)
+        may be larger than memory: about eight passes over it.
     width : int
         m ≤ C(d+ℓ−1, ℓ).
     order : int
@@ -115,7 +113,7 @@ def recover_awasthi(
     >>> found.status.value, found.units.recovered, metrics.parameter_error(truth, found.network) < 0.2
     ('estimate', (0, 1, 2), True)
     """
-    samples = _check(as_samples(X, y), width, order, estimator, thresholds, activation, goal, reduce)
+    rows = _check(checked(X, y, activation, CAPABILITIES), width, order, estimator, thresholds, goal, reduce)
     rng = np.random.default_rng(rng)
     stages: list[Stage] = []
     clock = time.perf_counter()
@@ -125,143 +123,119 @@ def recover_awasthi(
         stages.append(Stage(name, time.perf_counter() - clock, note=note))
         clock = time.perf_counter()
 
-    used, held = _split(samples, rng)
-    carry = _standardise(used.X, whiten)
-    Z = used.X if carry is None else carry.apply(used.X)
+    used, held = set_aside(rows, _held_out(count(rows)), rng)
+    carry, summary = _standardise(used, whiten)
+    deviation = check_varies(summary)
+    Z = used if carry is None else seen(used, Whitened(carry))
     stage("inputs", "standard already" if carry is None else "whitened by their mean and covariance")
-    moments = estimate_in_subspace(Z, used.y, 2 * order + 2, estimator, width if reduce is not False else None)
-    stage("moments", f"{estimator}, {len(moments.basis)} of {samples.d} dimensions")
+    moments = estimate_in_subspace(Z, 2 * order + 2, estimator, width if reduce is not False else None)
+    stage("moments", f"{estimator}, {len(moments.basis)} of {rows.d} dimensions")
 
     eta = Thresholds.from_errors(moments.errors, len(moments.basis), order).updated(thresholds)
     algorithm = algorithm_6 if order == 1 else algorithm_4
     units = algorithm(moments.tensors, order, width, eta, rng, errors=moments.errors)
-    units = units.only(visible(units, used.n))
+    units = units.only(visible(units, summary.n))
     stage("decomposition", f"{units.m} of {width} units")
 
-    sure = units.m == width and units.margin is not None and bool((units.margin > _SURE).all())
-    net = _from_tensors(units, moments, Z, used.y, sure)
-    # Algorithm 6 when it found everything and fits; else Algorithm 5 makes the best of the units
-    if goal == "function" or (goal == "auto" and not (sure and _misfit(net, Z, used.y) <= 0.9 * _GOOD_FIT)):
-        net = fit_readout(Z, used.y, units.W @ moments.basis, units.b, units.a).merge(1e-12)
-        sure = False
+    net, sure = _assemble(units, moments, Z, goal, deviation, width)
     net = net if carry is None else carry.undo(net)
     stage("network", "Algorithm 6" if sure else "affine part by regression")
-    return _report(net, units, moments, eta, used, held, width, order, sure, stages)
+    found = _Found(net, units, moments, eta, sure, width, order, summary.n)
+    return _report(found, held, _notes(units, used, summary), tuple(stages))
 
 
 def _check(
-    samples: Samples,
+    rows: Source,
     width: int,
     order: int,
     estimator: Estimator,
     thresholds: Mapping[str, Any] | None,
-    activation: str | Activation,
     goal: str,
     reduce: bool | None,
-) -> Samples:
+) -> Source:
     """Everything that can be refused before any long work."""
-    if activations.get(activation).name != "relu":
-        raise InvalidInput(
-            f"method 'awasthi' is for ReLU units, not {activations.get(activation).name}; use method='auto'"
-        )
-    if samples.y.ndim != 1:
-        one = samples.y.shape[1] == 1
-        hint = "pass y.ravel()" if one else "recover one output at a time, or use method='auto'"
-        raise InvalidInput(f"method 'awasthi' takes one output, y has shape {samples.y.shape}; {hint}")
     if estimator not in get_args(Estimator):
         raise InvalidInput(f"unknown estimator {estimator!r}; known: {', '.join(get_args(Estimator))}")
     if goal not in get_args(Goal):
         raise InvalidInput(f"unknown goal {goal!r}; known: {', '.join(get_args(Goal))}")
-    check_width(width, samples.d, order)
-    Thresholds.from_errors(np.ones(2 * order + 3), samples.d, order).updated(thresholds)
-    spread = float(np.ptp(samples.y))
-    if spread <= 1e-12 * float(np.abs(samples.y).max()):
-        raise InvalidInput("y is constant: there is no network to recover; check that y is the right column")
-    inside = samples.d if reduce is False else min(width, samples.d)
-    needed = max(features_needed(inside, 2 * order + 2, estimator), samples.d + 1)
-    if samples.n - _held_out(samples.n) <= needed:
+    check_width(width, rows.d, order)
+    Thresholds.from_errors(np.ones(2 * order + 3), rows.d, order).updated(thresholds)
+    inside = rows.d if reduce is False else min(width, rows.d)
+    needed = max(features_needed(inside, 2 * order + 2, estimator), rows.d + 1)
+    n = count(rows)
+    if n - _held_out(n) <= needed:
         raise InvalidInput(
-            f"{samples.n} samples are too few: estimator={estimator!r} at order {order} fits {needed} "
+            f"{n} samples are too few: estimator={estimator!r} at order {order} fits {needed} "
             "coefficients, and some rows are held out. Collect at least "
             f"{needed + needed // 5 + 10} (several times that for accuracy), "
             "or use estimator='debiased' or method='auto'"
         )
-    return samples
+    return rows
 
 
 def _held_out(n: int) -> int:
-    return min(n // 10, 10_000)
+    """A tenth of the rows, at least one and at most 10⁴, is kept aside for the certificate."""
+    return max(1, min(n // 10, _HELD_OUT))
 
 
-def _split(samples: Samples, rng: np.random.Generator) -> tuple[Samples, Samples]:
-    """A random tenth of the rows (at most 10⁴) is kept aside for the certificate."""
-    held = np.zeros(samples.n, dtype=bool)
-    held[rng.choice(samples.n, _held_out(samples.n), replace=False)] = True
-    return Samples(samples.X[~held], samples.y[~held]), Samples(samples.X[held], samples.y[held])
-
-
-def _standardise(X: Array, whiten: bool | None) -> Whitening | None:
+def _standardise(rows: Source, whiten: bool | None) -> tuple[Whitening | None, Summary]:
     """The whitening to use, or None where mean and covariance are standard within six standard errors."""
     if whiten is False:
-        return None
-    found = whitening(X)
-    n, d = X.shape
+        return None, summary_of(rows)
+    found, summary = whitening_of(rows)
     apart = max(
-        float(np.abs(found.mean).max()) * np.sqrt(n),
-        float(np.abs(found.L @ found.L.T - np.eye(d)).max()) * np.sqrt(n / 2.0),
+        float(np.abs(found.mean).max()) * np.sqrt(summary.n),
+        float(np.abs(summary.covariance - np.eye(rows.d)).max()) * np.sqrt(summary.n / 2.0),
     )
-    return found if whiten or apart > 6.0 else None
+    return (found if whiten or apart > _STANDARD else None), summary
 
 
-def _from_tensors(units: UnitTable, moments: SubspaceMoments, Z: Array, y: Array, sure: bool) -> Network:
+def _assemble(
+    units: UnitTable, moments: SubspaceMoments, Z: Source, goal: Goal, deviation: float, width: int
+) -> tuple[Network, bool]:
+    """Algorithm 6's network when it found everything and fits; else Algorithm 5 makes the best of the units.
+
+    The second answer says whether every unit has its own sign and weight from the tensors.
+    """
+    sure = units.m == width and units.margin is not None and bool((units.margin > _SURE).all())
+    W = units.W @ moments.basis
+    net = _from_tensors(Network(W, units.b, units.a), Z, sure)
+    if goal == "function" or (goal == "auto" and not (sure and rms_error(net, Z) <= 0.9 * _GOOD_FIT * deviation)):
+        return fit_readout(Z, W, units.b, units.a).merge(1e-12), False
+    return net, sure
+
+
+def _from_tensors(net: Network, Z: Source, sure: bool) -> Network:
     """Algorithm 6's network; where a sign or a unit is missing, with the affine part that fits y best."""
-    net = Network(units.W @ moments.basis, units.b, units.a)
     if sure:
         return net
-    rest = fit_readout(Z, y - net(Z), np.zeros((0, Z.shape[1])), np.zeros(0), np.zeros(0))
+    rest = fit_readout(seen(Z, Less(net)), np.zeros((0, Z.d)), np.zeros(0), np.zeros(0))
     return net.replace(v=rest.v, c=rest.c)
 
 
-def _misfit(net: Network, X: Array, y: Array) -> float:
-    """Root mean square error over the standard deviation of y."""
-    return float(np.sqrt(np.mean((net(X) - y) ** 2))) / (float(np.std(y)) or 1.0)
+@dataclass(frozen=True)
+class _Found:
+    """What the steps found, for the report."""
+
+    net: Network
+    units: UnitTable
+    moments: SubspaceMoments
+    eta: Thresholds
+    sure: bool
+    width: int
+    order: int
+    n: int
 
 
-def _report(
-    net: Network,
-    units: UnitTable,
-    moments: SubspaceMoments,
-    eta: Thresholds,
-    used: Samples,
-    held: Samples,
-    width: int,
-    order: int,
-    sure: bool,
-    stages: list[Stage],
-) -> Recovery:
-    rows = held if held.n else used
-    deviation = float(np.std(rows.y)) or 1.0
-    residual = _misfit(net, rows.X, rows.y)
+def _report(found: _Found, held: Samples, notes: tuple[str, ...], stages: tuple[Stage, ...]) -> AwasthiRecovery:
+    net, units, moments = found.net, found.units, found.moments
+    deviation = float(np.std(held.y)) or 1.0
+    residual = rms_error(net, rows_of(held.X, held.y)) / deviation
     polynomial = float(np.sqrt(moments.residual)) / deviation if np.isfinite(moments.residual) else 0.0
-    missing = width - units.m
-    # as good as the polynomial of degree 2ℓ+2 is as good as these moments can judge, also for noisy labels
-    fits = residual <= max(_CLOSE_FIT if missing else _GOOD_FIT, 1.1 * polynomial)
-    if units.m == 0 and residual > _CLOSE_FIT:
-        status, message = Status.UNDERDETERMINED, _no_unit(units, eta, order, used.n)
-    elif fits:
-        status, message = Status.ESTIMATE, f"{units.m} of {width} units found"
-        message += f"; {missing} left no trace and went into the affine part." if missing else "."
-    else:
-        status = Status.NOT_RECOVERED
-        message = (
-            f"{units.m} of {width} units found, but the network misses {residual:.0%} of the standard "
-            f"deviation of y (a fitted polynomial {polynomial:.0%}). "
-            "Try more samples, another order, or method='auto'."
-        )
+    status, message = _verdict(found, residual, polynomial)
     rest = f"its affine part is in v and c, the rest in the residual ({residual:.1%})"
-    absorbed = (f"a unit not seen above the sampling error: {rest}",) * missing
-    every = tuple(range(net.m))
-    signed = tuple(np.flatnonzero(units.margin > _SURE).tolist()) if sure and units.margin is not None else ()
+    absorbed = (f"a unit not seen above the sampling error: {rest}",) * (found.width - units.m)
+    signed = tuple(np.flatnonzero(units.margin > _SURE).tolist()) if found.sure and units.margin is not None else ()
     return AwasthiRecovery(
         network=net,
         status=status,
@@ -271,14 +245,31 @@ def _report(
             rows=held.n,
             proves="how well the network predicts rows it never saw",
             does_not_prove="that each parameter is exact: they carry the sampling error of the moments",
-            notes=_notes(units, used.X),
+            notes=notes,
         ),
-        units=Units(signed, tuple(i for i in every if i not in signed), absorbed),
-        stages=tuple(stages),
+        units=Units(signed, tuple(i for i in range(net.m) if i not in signed), absorbed),
+        stages=stages,
         method="awasthi",
-        thresholds=eta,
+        thresholds=found.eta,
         tensor_errors=moments.errors,
         terms=units.terms,
+    )
+
+
+def _verdict(found: _Found, residual: float, polynomial: float) -> tuple[Status, str]:
+    """Status and words, from the held-out residual and that of the polynomial of degree 2ℓ+2."""
+    m, width = found.units.m, found.width
+    # as good as the polynomial is as good as these moments can judge, also for noisy labels
+    fits = residual <= max(_GOOD_FIT if m == width else _CLOSE_FIT, 1.1 * polynomial)
+    if m == 0 and residual > _CLOSE_FIT:
+        return Status.UNDERDETERMINED, _no_unit(found.units, found.eta, found.order, found.n)
+    if fits:
+        hidden = f"; {width - m} left no trace and went into the affine part." if m < width else "."
+        return Status.ESTIMATE, f"{m} of {width} units found{hidden}"
+    return Status.NOT_RECOVERED, (
+        f"{m} of {width} units found, but the network misses {residual:.0%} of the standard "
+        f"deviation of y (a fitted polynomial {polynomial:.0%}). "
+        "Try more samples, another order, or method='auto'."
     )
 
 
@@ -296,16 +287,23 @@ def _no_unit(units: UnitTable, eta: Thresholds, order: int, n: int) -> str:
     )
 
 
-def _notes(units: UnitTable, X: Array) -> tuple[str, ...]:
+def _notes(units: UnitTable, rows: Source, summary: Summary) -> tuple[str, ...]:
     notes = []
     pairs = sum(terms.complex_pairs for terms in units.terms)
     if pairs:
         notes.append(f"{pairs} pairs of complex eigenvalues: two units that one of the tensors cannot tell apart")
-    kurtosis = np.mean(((X - X.mean(axis=0)) / X.std(axis=0)) ** 4, axis=0)
+    scale = np.sqrt(np.diag(summary.covariance))
+    kurtosis = rows.reduce(partial(_fourth, mean=summary.mean, scale=scale))[0] / summary.n
     worst = int(np.abs(kurtosis - 3.0).argmax())
-    if abs(kurtosis[worst] - 3.0) > max(0.3, 6.0 * np.sqrt(24.0 / len(X))):
+    # √(24/n) is the standard error of a Gaussian's kurtosis; an excess below 0.3 moves the moments less than they err
+    if abs(kurtosis[worst] - 3.0) > max(0.3, 6.0 * np.sqrt(24.0 / summary.n)):
         notes.append(
             f"input column {worst} is not Gaussian (kurtosis {kurtosis[worst]:.1f}, 3 for a Gaussian): "
             "the method's moments are for Gaussian inputs only"
         )
     return tuple(notes)
+
+
+def _fourth(chunk: Chunk, mean: Array, scale: Array) -> tuple[Array, ...]:
+    """Σ ((x − mean)/scale)⁴, each column."""
+    return ((((chunk.X - mean) / scale) ** 4).sum(axis=0),)

@@ -44,7 +44,7 @@ def fix_signs(W: Array, b: Array, a: Array, f1: Array) -> tuple[Array, Array, Ar
         raise InvalidInput(
             f"FixSigns needs linearly independent directions, got {W.shape[0]} of rank "
             f"{np.linalg.matrix_rank(W)}; their signs may not be determined "
-            "(theory.identifiability lists what is possible)"
+            "(rl.papers.awasthi2021.sign_patterns lists what is possible)"
         )
     z = np.linalg.lstsq((a[:, None] * W).T, f1, rcond=None)[0]
     margin = z - (ndtr(b) - 0.5)

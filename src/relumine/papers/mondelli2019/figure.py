@@ -17,13 +17,12 @@ independent networks. Figure "small" starts from length 0.1 instead, near the pr
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -31,7 +30,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from relumine import planted
-from relumine.papers.cells import Cells, fill, show
+from relumine.formats.files import write_atomically
+from relumine.papers.cells import Cells, command, fill, picture, short
 
 Array = NDArray[np.float64]
 
@@ -128,15 +128,9 @@ def _resume(saved: str, d: int, r: int, start: float) -> tuple[Array, list[list[
 
 def _keep(saved: str, state: Array, records: list[list[float]]) -> None:
     Path(saved).parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(saved + ".partial")
-    with partial.open("wb") as file:
-        np.savez(file, state=state, records=np.array(records))
-    os.replace(partial, saved)
-
-
-def short(x: float) -> float:
-    """Four digits are plenty for a plot and keep the JSON small."""
-    return float(f"{x:.4g}")
+    file = io.BytesIO()
+    np.savez(file, state=state, records=np.array(records))
+    write_atomically(Path(saved), file.getvalue())
 
 
 # The figures
@@ -171,14 +165,10 @@ _COLOURS = {0.05: "#d98c1f", 0.1: "#2a9d6f", 0.2: "#1b6ca8"}
 
 def plot(path: Path) -> Path | None:
     """Draw what the JSON at ``path`` holds; nothing is computed here. "recover" has numbers only."""
-    import matplotlib
+    return None if json.loads(path.read_text())["figure"] == "recover" else picture(path, _plot)
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
 
-    content = json.loads(path.read_text())
-    if content["figure"] == "recover":
-        return None
+def _plot(content: Cells, plt: Any) -> Any:
     widths = content["widths"]
     fig, axes = plt.subplots(2, len(widths), figsize=(3.6 * len(widths), 5.6), sharex=True, layout="constrained")
     for column, r in zip(axes.T, widths, strict=True):
@@ -198,22 +188,10 @@ def plot(path: Path) -> Path | None:
         for ax in row:
             ax.set_ylim(min(lows), max(highs))
         row[0].set_ylabel(label)
-    image = path.with_suffix(".png")
-    fig.savefig(image, dpi=110)
-    plt.close(fig)
-    return image
+    return fig
 
 
-def main(
-    figure: Annotated[str, typer.Option(help="1, small, recover or all")] = "all",
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes.")] = False,
-    plot_only: Annotated[bool, typer.Option("--plot-only", help="Draw the JSON that is there.")] = False,
-    workers: Annotated[int, typer.Option(help="Processes.")] = 2,
-    out: Annotated[Path, typer.Option(help="Folder for JSON and PNG.")] = FOLDER,
-) -> None:
-    """Compute a figure to JSON (resuming), then plot it from the JSON."""
-    show(FIGURES, figure, quick, out, None if plot_only else partial(compute, workers=workers), plot)
-
+main = command(FIGURES, FOLDER, compute, plot)
 
 if __name__ == "__main__":
     typer.run(main)

@@ -10,10 +10,9 @@ import numpy as np
 
 from relumine import Network, metrics, planted, recover
 from relumine.activations import Elementwise, Reflection
-from relumine.papers.mondelli2019.figure import SEED, SLOPE, short, teacher, weight_error
+from relumine.papers.cells import Cells, short
+from relumine.papers.mondelli2019.figure import SEED, SLOPE, teacher, weight_error
 from relumine.recovery.advice import advise
-
-Cells = dict[str, Any]
 
 LIMITS = {50: (6, 600.0), 350: (6, 600.0), 2500: (6, 300.0)}  # samples per parameter, seconds
 MEMORY, HOPELESS = 4_000_000_000, 100.0  # bytes; estimate over limit beyond which not even a first step would end

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from relumine import activations
 from relumine.activations import Activation, gaussian_mean
 from relumine.metrics import quadrature_kernel
-from relumine.papers.mondelli2019.assumptions import assumptions, correlation, rows_of
+from relumine.papers.mondelli2019.isotropy import assumptions, correlation, weight_rows
 from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
@@ -32,7 +32,6 @@ Array = NDArray[np.float64]
 __all__ = [
     "Bound",
     "TrivialRisks",
-    "fitted_risks",
     "hermite_number",
     "mean_products",
     "random_weights_bound",
@@ -63,7 +62,7 @@ def mean_products(W: ArrayLike, V: ArrayLike, activation: str | Activation) -> A
     >>> mean_products(np.eye(2), [[0.6, 0.8]], "quadratic").ravel()          # 1 + 2ρ²
     array([1.72, 2.28])
     """
-    sigma, W, V = activations.get(activation), rows_of(W), rows_of(V)
+    sigma, W, V = activations.get(activation), weight_rows(W), weight_rows(V)
     if W.shape[1] != V.shape[1]:
         raise InvalidInput(f"the weights have different dimensions, {W.shape[1]} and {V.shape[1]}")
     r, s = np.linalg.norm(W, axis=1), np.linalg.norm(V, axis=1)
@@ -121,7 +120,7 @@ def trivial_risks(W: ArrayLike, activation: str | Activation) -> TrivialRisks:
     >>> trivial_risks(np.eye(3), "quadratic")                # y = ‖x‖²: its norm is enough
     TrivialRisks(mean=6.0, norm=0.0, quadratic=0.0)
     """
-    sigma, W = activations.get(activation), rows_of(W)
+    sigma, W = activations.get(activation), weight_rows(W)
     norms = np.linalg.norm(W, axis=1)
     U = W / np.maximum(norms, 1e-300)[:, None]
     second = (U.T * sigma.hermite(2, 0.0, norms)) @ U
@@ -129,25 +128,6 @@ def trivial_risks(W: ArrayLike, activation: str | Activation) -> TrivialRisks:
     norm = mean - float(np.trace(second)) ** 2 / (2.0 * W.shape[1])
     quadratic = mean - 0.5 * float((second**2).sum())
     return TrivialRisks(max(mean, 0.0), max(norm, 0.0), max(quadratic, 0.0))
-
-
-def fitted_risks(X: ArrayLike, y: ArrayLike) -> TrivialRisks:
-    """The same from samples (n, d) and (n,), by least squares: mean squares of what the three fits leave.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> fitted_risks(X, 1.0 + (X**2).sum(axis=1)).norm < 1e-20
-    True
-    """
-    X, y = rows_of(X), np.asarray(y, dtype=np.float64)
-    n, d = X.shape
-    if y.shape != (n,) or n <= 1 + d * (d + 1) // 2:
-        raise InvalidInput(f"need y of shape ({n},) and more rows than {1 + d * (d + 1) // 2}; got {y.shape}")
-    i, j = np.triu_indices(d)
-    one = np.ones((n, 1))
-    designs = (one, np.hstack([one, (X**2).sum(axis=1, keepdims=True)]), np.hstack([one, X[:, i] * X[:, j]]))
-    return TrivialRisks(*(float(np.mean((y - F @ np.linalg.lstsq(F, y, rcond=None)[0]) ** 2)) for F in designs))
 
 
 # The theorems
@@ -187,7 +167,7 @@ def separated_weights_bound(W: ArrayLike, W_hat: ArrayLike, activation: str | Ac
     >>> bound.value > 0.9 * bound.floor, risk(np.eye(64), hadamard(64) / 8.0, "polynomial(0,0,0,0,1)") >= bound.value
     (True, True)
     """
-    sigma, W, W_hat = activations.get(activation), rows_of(W), rows_of(W_hat)
+    sigma, W, W_hat = activations.get(activation), weight_rows(W), weight_rows(W_hat)
     of_truth = _unit(W, "W")
     _unit(W_hat, "W_hat")
     (r, d), R, epsilon = W.shape, len(W_hat), correlation(W, W_hat)
@@ -218,7 +198,7 @@ def random_weights_bound(W: ArrayLike, W_hat: ArrayLike, activation: str | Activ
     >>> bound.value > 0.7 * bound.floor, risk(W, guess, "polynomial(0,0,0,1)") >= bound.value
     (True, True)
     """
-    sigma, W, W_hat = activations.get(activation), rows_of(W), rows_of(W_hat)
+    sigma, W, W_hat = activations.get(activation), weight_rows(W), weight_rows(W_hat)
     _unit(W, "W")
     _unit(W_hat, "W_hat")
     floor = trivial_risks(W, sigma).quadratic

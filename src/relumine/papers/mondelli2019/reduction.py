@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations
 from relumine.activations import Activation, Polynomial
-from relumine.papers.mondelli2019.assumptions import rows_of
+from relumine.papers.mondelli2019.isotropy import weight_rows
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import SymmetricTensor, powers, rank_one_sum
 
@@ -27,7 +27,7 @@ __all__ = ["decompose_by_learning", "labels_from_tensors", "lower_orders", "trac
 
 def weight_tensor(W: ArrayLike, k: int) -> SymmetricTensor:
     """T^{(k)} = Σ_i w_i^{⊗k}."""
-    W = rows_of(W)
+    W = weight_rows(W)
     return rank_one_sum(np.ones(len(W)), W, k)
 
 
@@ -75,7 +75,7 @@ def labels_from_tensors(
     >>> labels_from_tensors(lower_orders(weight_tensor(W, 3)), "polynomial(0,1,0,1)", [[1.0, 2.0, 0.0]])    # x + x³
     array([12.])
     """
-    sigma, X = activations.get(activation), rows_of(X)
+    sigma, X = activations.get(activation), weight_rows(X)
     if not isinstance(sigma, Polynomial):
         raise InvalidInput(f"only polynomial activations show finitely many tensors; {sigma.name} is none")
     y = np.zeros(len(X))
@@ -116,5 +116,5 @@ def decompose_by_learning(
            [1. , 0. ]])
     """
     X = np.random.default_rng(rng).normal(size=(n, given[0].d))
-    found = rows_of(learner(X, labels_from_tensors(lower_orders(*given), activation, X, width)))
+    found = weight_rows(learner(X, labels_from_tensors(lower_orders(*given), activation, X, width)))
     return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))

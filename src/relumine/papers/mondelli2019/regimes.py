@@ -26,7 +26,7 @@ from relumine.tensors.symmetric import packed_size
 Weights = Literal["random", "separated"]
 Verdict = Literal["not determined", "easy", "known", "hard", "open"]
 
-__all__ = ["Regime", "Verdict", "Weights", "degree_of", "least_order", "regime"]
+__all__ = ["Regime", "Verdict", "Weights", "least_order", "regime"]
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,6 @@ class Regime:
     verdict: Verdict
     reason: str
     order: int | None
-
-
-def degree_of(activation: str | Activation) -> int | None:
-    """The degree of a polynomial activation, None for any other."""
-    sigma = activations.get(activation)
-    return len(sigma.coefficients) - 1 if isinstance(sigma, Polynomial) else None
 
 
 def least_order(d: int, r: int) -> int | None:

@@ -11,17 +11,16 @@ Gauss–Newton, 20 steps.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
 from rich.console import Console
 
-from relumine.papers.cells import Cells, fill, show
+from relumine.papers.cells import Cells, command, fill, picture
 from relumine.papers.oymak2018.additive import Additive, Iterate, descend, gauss_newton, largest_eigenvalue
 
 FOLDER = Path("oymak2018")  # where JSON and pictures go unless told otherwise
@@ -29,7 +28,7 @@ SIGMA = {"2a": 1.0, "2b": 5.0, "3a": 5.0, "3b": 5.0}
 SIZE = {"3a": (100, 200), "3b": (500, 1000)}
 CAP = {"3a": 60_000, "3b": 25_000}  # iterations of the plain gradient
 RATIOS = (1.0, 1.05, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2.0, 2.5, 3.0)
-TARGET = 1e-8
+TARGET = 1e-8  # squared relative error that counts as recovered
 
 
 def planted(d: int, n: int, sigma: float, seed: int) -> tuple[Additive, np.ndarray]:
@@ -144,27 +143,17 @@ def figure3_grid(figure: str, quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
 # Compute to JSON, plot from JSON
 
 
-def compute(figure: str, quick: bool, path: Path, console: Console) -> None:
+def compute(figure: str, quick: bool, path: Path, console: Console, workers: int = 1) -> None:
     """Fill the missing cells of the JSON at ``path``."""
     header: Cells = {"figure": figure, "sigma": SIGMA[figure], "bound": 1.0, "quick": quick}
     two = figure.startswith("2")
     cell, grid = (figure2_cell, figure2_grid(quick)) if two else (figure3_cell, figure3_grid(figure, quick))
-    fill(path, header, [(key, cell, (SIGMA[figure], *arguments)) for key, arguments in grid], console)
+    fill(path, header, [(key, cell, (SIGMA[figure], *arguments)) for key, arguments in grid], console, workers)
 
 
 def plot(path: Path) -> Path:
     """Draw the figure that the JSON at ``path`` describes; nothing is computed here."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    content = json.loads(path.read_text())
-    fig = (_plot2 if content["figure"].startswith("2") else _plot3)(content, plt)
-    image = path.with_suffix(".png")
-    fig.savefig(image, dpi=110)
-    plt.close(fig)
-    return image
+    return picture(path, lambda content, plt: (_plot2 if "2" in content["figure"] else _plot3)(content, plt))
 
 
 COLOURS = ("#1b6ca8", "#2a9d6f", "#d98c1f", "#b23a48")
@@ -214,15 +203,7 @@ def _plot3(content: Cells, plt: Any) -> Any:
     return fig
 
 
-def main(
-    figure: Annotated[str, typer.Option(help="2a, 2b, 3a, 3b or all")] = "all",
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes and two trials.")] = False,
-    plot_only: Annotated[bool, typer.Option("--plot-only", help="Draw the JSON that is there.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for JSON and PNG.")] = FOLDER,
-) -> None:
-    """Compute a figure to JSON (resuming), then plot it from the JSON."""
-    show(tuple(SIGMA), figure, quick, out, None if plot_only else compute, plot)
-
+main = command(tuple(SIGMA), FOLDER, compute, plot)
 
 if __name__ == "__main__":
     typer.run(main)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.papers.oymak2018.additive import DENSE, Additive, gauss_newton
-from relumine.papers.oymak2018.leftover import Evidence, conditioning, determined, evidence, held_out
+from relumine.papers.oymak2018.evidence import Evidence, conditioning, determined, evidence, held_out
 from relumine.papers.oymak2018.result import Decoding
 from relumine.results import Certificate, Status
 

@@ -35,7 +35,7 @@ Method = Literal["gauss-newton", "centered", "plain"]
 
 __all__ = ["Decoding", "DecodingFailed", "decode"]
 
-HUGE = 1e100
+HUGE = 1e100  # squares of larger numbers overflow when they are summed
 BLIND = 1e-3  # a column with T(Θ) below this hardly ever crosses from −Θ to Θ
 
 

@@ -58,10 +58,6 @@ class Tails(NamedTuple):
         # the paper's rate is for squared norms, hence the 2
         return math.ceil(2.0 * math.log(accuracy) / math.log(self.rate))
 
-    def batch_size(self, d: int) -> float:
-        """Rows for each batch up to a constant the paper does not give: d log(d) / T²."""
-        return d * math.log(max(d, 2)) / self.T**2 if self.T > 0.0 else math.inf
-
 
 def tails(distribution: Any, bound: float) -> Tails:
     """T(θ), S(θ) at θ = ``bound`` of a frozen ``scipy.stats`` distribution, continuous or discrete.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relumine.activations import Activation, gaussian_mean
 from relumine.network import Network
-from relumine.papers.zhong2017.properties import constants, properties, second_derivative
+from relumine.papers.zhong2017.conditions import constants, properties, second_derivative
 from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]

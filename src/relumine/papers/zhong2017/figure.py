@@ -14,12 +14,10 @@ for relumine's own method, with its error in all parameters.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -27,9 +25,10 @@ from rich.console import Console
 from scipy.optimize import linear_sum_assignment
 
 from relumine import Network, metrics, planted, recover
-from relumine.papers.cells import Cells, fill, show
+from relumine.data.views import rows_of
+from relumine.papers.cells import Cells, command, fill, picture, short
 from relumine.papers.zhong2017.algorithms import initialise, learn
-from relumine.papers.zhong2017.gradient import descend
+from relumine.papers.zhong2017.descent import descend
 
 FOLDER = Path("zhong2017")  # where JSON and pictures go unless told otherwise
 FIGURES = ("1a", "1b", "1c", "line", "auto")
@@ -49,11 +48,6 @@ def distance(truth: Network, W: np.ndarray, v: np.ndarray) -> tuple[float, bool]
     apart = np.linalg.norm(truth.W[:, None] - W[None], axis=2) / np.linalg.norm(truth.W, axis=1)[:, None]
     rows, columns = linear_sum_assignment(apart)
     return float(apart[rows, columns].max()), bool(np.array_equal(v[columns], truth.a))
-
-
-def short(x: float) -> float:
-    """Four digits are plenty for a plot and keep the JSON small."""
-    return float(f"{x:.4g}")
 
 
 # One cell of each figure
@@ -98,9 +92,10 @@ def cell_1c(d: int, n: int, seed: int, iterations: int) -> Cells:
         "small random W and v": (W / np.sqrt(d), v, True),
     }
     curves = {}
+    rows = rows_of(X, y)
     for name, (W0, v0, both) in runs.items():
         losses = []
-        for it in islice(descend(X, y, W0, v0, truth.activation, STEP, both=both), iterations + 1):
+        for it in islice(descend(rows, W0, v0, truth.activation, STEP, both=both), iterations + 1):
             losses.append(it.loss)
             if it.loss > 1e9:  # diverged
                 break
@@ -189,18 +184,7 @@ def line(points: dict[int, int]) -> tuple[float, float, float]:
 
 def plot(path: Path) -> Path:
     """Draw the figure that the JSON at ``path`` describes; nothing is computed here."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    content = json.loads(path.read_text())
-    draw = {"1a": _plot_a, "1b": _plot_b, "1c": _plot_c, "line": _plot_line, "auto": _plot_auto}[content["figure"]]
-    fig = draw(content, plt)
-    image = path.with_suffix(".png")
-    fig.savefig(image, dpi=110)
-    plt.close(fig)
-    return image
+    return picture(path, lambda content, plt: PLOT[content["figure"]](content, plt))
 
 
 def _image(ax: Any, cells: list[Cells], values: list[float], **options: Any) -> Any:
@@ -286,16 +270,14 @@ def _plot_auto(content: Cells, plt: Any) -> Any:
     return fig
 
 
-def main(
-    figure: Annotated[str, typer.Option(help="1a, 1b, 1c, auto or all")] = "all",
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes and two trials.")] = False,
-    plot_only: Annotated[bool, typer.Option("--plot-only", help="Draw the JSON that is there.")] = False,
-    workers: Annotated[int, typer.Option(help="Processes.")] = 2,
-    out: Annotated[Path, typer.Option(help="Folder for JSON and PNG.")] = FOLDER,
-) -> None:
-    """Compute a figure to JSON (resuming), then plot it from the JSON."""
-    show(FIGURES, figure, quick, out, None if plot_only else partial(compute, workers=workers), plot)
-
+PLOT: dict[str, Callable[[Cells, Any], Any]] = {
+    "1a": _plot_a,
+    "1b": _plot_b,
+    "1c": _plot_c,
+    "line": _plot_line,
+    "auto": _plot_auto,
+}
+main = command(FIGURES, FOLDER, compute, plot)
 
 if __name__ == "__main__":
     typer.run(main)

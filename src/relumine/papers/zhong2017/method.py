@@ -1,9 +1,13 @@
-"""Zhong, Song, Jain, Bartlett, Dhillon 2017, from samples: tensor initialisation, then gradient descent."""
+"""Zhong, Song, Jain, Bartlett, Dhillon 2017, from samples: tensor initialisation, then gradient descent.
+
+Moments are sums over rows, wherever those are. Descent takes hundreds of passes: where rows are not in memory, it runs
+on as many of them as memory allows first, and then, from close by, on all of them.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -11,19 +15,54 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations
 from relumine.activations import Activation
-from relumine.data.sources import Samples, as_samples
-from relumine.data.whiten import Whitening, whitening
+from relumine.data.sources import Samples, Source, count
+from relumine.data.views import Whitened, few_of, in_memory, rows_of, seen
+from relumine.data.whiten import Whitening, summary_of, whitening_of
 from relumine.network import Network
-from relumine.papers.zhong2017.algorithms import Moments, Start, initialise, learn
-from relumine.papers.zhong2017.gradient import Step
+from relumine.papers.capabilities import Capabilities
+from relumine.papers.samples import check_varies, checked, mean_square, rms_error, set_aside
+from relumine.papers.zhong2017.algorithms import Start, initialise, learn
+from relumine.papers.zhong2017.descent import Step
+from relumine.papers.zhong2017.moments import Moments
 from relumine.papers.zhong2017.span import moment_orders
 from relumine.results import Certificate, InvalidInput, Progress, ProgressCallback, Recovery, Stage, Status, Units
 
 Array = NDArray[np.float64]
 
-__all__ = ["Start", "ZhongRecovery", "initialise", "learn", "recover_zhong"]
+__all__ = ["CAPABILITIES", "ZhongRecovery", "recover_zhong"]
+
+
+def _has_tensors(sigma: Activation) -> bool:
+    """Homogeneous (RecMagSign), with a third or fourth moment (Assumption 5.3)."""
+    try:
+        return sigma.homogeneity is not None and bool(moment_orders(sigma))
+    except InvalidInput:
+        return False
+
+
+CAPABILITIES = Capabilities(
+    "zhong",
+    activations=_has_tensors,
+    options=(
+        "moments",
+        "split",
+        "projections",
+        "select",
+        "step",
+        "iterations",
+        "batches",
+        "whiten",
+        "memory",
+        "progress",
+    ),
+)
 
 _EXACT, _GOOD = 1e-9, 0.1  # held-out error over the deviation of y
+_HELD_OUT = (4, 2000)  # rows set aside: a fiftieth, within these bounds
+_MEMORY = 512e6  # bytes for rows that are brought into memory, the front door's default
+_COPIES = 4  # of a row while descent is at work: itself, its float64 chunk, products and derivatives
+_PASSES = 30  # steps of descent on all rows where they are elsewhere: from close by, each halves the error or more
+_FLOOR = 1e-26  # relative loss at which exact data are fitted to rounding error
 
 
 @dataclass(frozen=True)
@@ -35,8 +74,8 @@ class ZhongRecovery(Recovery):
 
 
 def recover_zhong(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: ArrayLike | Source,
+    y: ArrayLike | None,
     width: int,
     *,
     activation: str | Activation = "squared_relu",
@@ -48,6 +87,7 @@ def recover_zhong(
     iterations: int = 2000,
     batches: int = 1,
     whiten: bool = False,
+    memory: float = _MEMORY,
     rng: int | np.random.Generator | None = None,
     progress: ProgressCallback | None = None,
 ) -> ZhongRecovery:
@@ -55,8 +95,9 @@ def recover_zhong(
 
     Parameters
     ----------
-    X, y : (n, d), (n,) arrays
-        Samples with x ~ N(0, I) (or centred Gaussian, with ``whiten``), labels without affine part or bias.
+    X, y : (n, d), (n,) arrays, or a source and None
+        Samples with x ~ N(0, I) (or centred Gaussian, with ``whiten``), labels without affine part or bias. A source
+        (:func:`relumine.data.sources.open_source`) may be larger than memory.
     width : int
         k ≤ d.
     activation : str or Activation
@@ -77,6 +118,8 @@ def recover_zhong(
         Resampling: part t of so many parts in step t.
     whiten : bool
         Divide x by its covariance first (the mean must be zero: there are no biases).
+    memory : float, default 512e6
+        Bytes for the rows of a source that descent may bring into memory.
     rng : int or Generator, optional
         Same seed, same answer.
     progress : callable, optional
@@ -96,87 +139,97 @@ def recover_zhong(
     ('exact', True)
     """
     sigma = activations.get(activation)
-    samples = _check(as_samples(X, y), width, sigma, moments, iterations)
+    rows = _check(checked(X, y, sigma, CAPABILITIES), width, moments, iterations)
     rng = np.random.default_rng(rng)
-    clock, stages = time.perf_counter(), []
-
-    (rows, target), (held_X, held_y) = _set_aside(samples, rng)
-    white = _centred(rows) if whiten else None
-    Z = rows if white is None else white.apply(rows)
-    start = initialise(
-        Z, target, width, sigma, rng, moments=moments, split=split, projections=projections, select=select
-    )
-    stages.append(Stage("initialise", time.perf_counter() - clock, None, f"{moments} moments, orders {start.orders}"))
-
-    clock, W = time.perf_counter(), start.W
+    clock = time.perf_counter()
+    stages: list[Stage] = []
     losses: list[float] = []
-    norm = 0.5 * float(np.mean(target * target))
+
+    used, held = set_aside(rows, int(np.clip(count(rows) // 50, *_HELD_OUT)), rng)
+    white = _centred(used, whiten)
+    Z = used if white is None else seen(used, Whitened(white))
+    start = initialise(Z, None, width, sigma, rng, moments=moments, split=split, projections=projections, select=select)
+    stages.append(Stage("initialise", time.perf_counter() - clock, None, f"{moments} moments, orders {start.orders}"))
+    end = start
+    if iterations:
+        few = few_of(Z, int(memory / (8 * _COPIES * (rows.d + 1))), rng.spawn(1)[0])
+        end, losses = _descend(few, start, sigma, stages, step, iterations, batches, progress)
+        if not in_memory(Z):
+            end, more = _descend(Z, end, sigma, stages, step, min(iterations, _PASSES), batches, progress)
+            losses += more
+    net = Network(end.W, np.zeros(width), start.v, sigma)
+    net = (net if white is None else white.undo(net)).scaled()
+    return _report(net, start, losses, held, stages, _note(Z))
+
+
+def _descend(
+    rows: Source,
+    start: Start,
+    sigma: Activation,
+    stages: list[Stage],
+    step: Step,
+    iterations: int,
+    batches: int,
+    progress: ProgressCallback | None,
+) -> tuple[Start, list[float]]:
+    """Algorithm 2 on these rows: where it ends, as the start of what follows, and the losses."""
+    clock, unit = time.perf_counter(), 0.5 * mean_square(rows)
 
     def report(t: int, loss: float) -> None:
         if progress is not None:
-            progress(Progress("descent", t, loss / norm, width, time.perf_counter() - clock))
+            progress(Progress("descent", t, loss / unit, len(start.v), time.perf_counter() - clock))
 
-    if iterations:
-        end, losses = learn(
-            Z, target, start, sigma, step=step, iterations=iterations, batches=batches, tol=1e-26, progress=report
-        )
-        W = end.W
-        stages.append(Stage("descent", time.perf_counter() - clock, end.loss / norm, f"{len(losses) - 1} steps"))
-    net = Network(W, np.zeros(width), start.v, sigma)
-    net = (net if white is None else white.undo(net)).scaled()
-    return _report(net, start, losses, held_X, held_y, stages)
+    end, losses = learn(
+        rows, None, start, sigma, step=step, iterations=iterations, batches=batches, tol=_FLOOR, progress=report
+    )
+    note = f"{len(losses) - 1} steps" + ("" if in_memory(rows) else f" on all {count(rows)} rows")
+    stages.append(Stage("descent", time.perf_counter() - clock, end.loss / unit, note))
+    return replace(start, W=end.W), losses
 
 
-def _check(samples: Samples, width: int, sigma: Activation, moments: str, iterations: int) -> Samples:
+def _check(rows: Source, width: int, moments: str, iterations: int) -> Source:
     """Everything that can be refused before any long work."""
-    if samples.y.ndim != 1:
-        hint = "pass y.ravel()" if samples.y.shape[1] == 1 else "recover one output at a time, or use method='auto'"
-        raise InvalidInput(f"method 'zhong' takes one output, y has shape {samples.y.shape}; {hint}")
-    if not 1 <= width <= samples.d:
-        raise InvalidInput(
-            f"method 'zhong' needs 1 ≤ width ≤ d = {samples.d} (independent weights), got {width}; use method='auto'"
-        )
-    if sigma.homogeneity is None:
-        raise InvalidInput(
-            f"method 'zhong' finds magnitudes for homogeneous activations only (relu, leaky_relu, squared_relu), "
-            f"{sigma.name} is not; use method='auto'"
-        )
-    moment_orders(sigma)
+    n, d = count(rows), rows.d
+    if not 1 <= width <= d:
+        problem = f"method 'zhong' needs 1 ≤ width ≤ d = {d} (independent weights), got {width}"
+        raise InvalidInput(problem, argument="width", remedy="use method='auto'")
     if moments not in get_args(Moments):
-        raise InvalidInput(f"unknown moments {moments!r}; known: {', '.join(get_args(Moments))}")
+        raise InvalidInput(f"unknown moments {moments!r}; known: {', '.join(get_args(Moments))}", argument="moments")
     if iterations < 0:
-        raise InvalidInput(f"iterations must be at least 0, got {iterations}")
-    if samples.n <= 2 * samples.d + 10:
+        raise InvalidInput(f"iterations must be at least 0, got {iterations}", argument="iterations")
+    if n <= 2 * d + 10:
         raise InvalidInput(
-            f"{samples.n} samples are too few for {samples.d} inputs; the method needs many times k·d = "
-            f"{width * samples.d} (method='auto' about 5 times)"
+            f"{n} samples are too few for {d} inputs; the method needs many times k·d = {width * d} "
+            "(method='auto' about 5 times)"
         )
-    if not np.ptp(samples.y) > 1e-12 * float(np.abs(samples.y).max()):
-        raise InvalidInput("y is constant: there is no network to recover; check that y is the right column")
-    return samples
+    return rows
 
 
-def _set_aside(samples: Samples, rng: np.random.Generator) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """A random fiftieth of the rows (4 to 2000) is kept for the certificate."""
-    spare = int(np.clip(samples.n // 50, 4, 2000))
-    held = np.zeros(samples.n, dtype=bool)
-    held[rng.choice(samples.n, spare, replace=False)] = True
-    return (samples.X[~held], samples.y[~held]), (samples.X[held], samples.y[held])
-
-
-def _centred(X: Array) -> Whitening:
-    """The whitening without its shift: a unit without bias would get one."""
-    found = whitening(X)
-    if np.abs(found.mean).max() > 6.0 * np.sqrt(np.diag(found.L @ found.L.T).max() / len(X)):
+def _centred(rows: Source, whiten: bool) -> Whitening | None:
+    """The whitening without its shift (a unit without bias would get one), if asked; y must vary in any case."""
+    if not whiten:
+        check_varies(summary_of(rows))
+        return None
+    found, summary = whitening_of(rows)
+    check_varies(summary)
+    if np.abs(found.mean).max() > 6.0 * np.sqrt(np.diag(summary.covariance).max() / summary.n):
         raise InvalidInput("method 'zhong' needs inputs of mean zero (its units have no bias); use method='auto'")
     return Whitening(np.zeros_like(found.mean), found.L)
 
 
-def _report(net: Network, start: Start, losses: list[float], X: Array, y: Array, stages: list[Stage]) -> ZhongRecovery:
-    residual = float(np.sqrt(np.mean((net(X) - y) ** 2)) / (np.std(y) or 1.0))
+def _note(rows: Source) -> tuple[str, ...]:
+    if in_memory(rows):
+        return ()
+    return (f"the rows are not in memory: descent ran on those that fit, then at most {_PASSES} steps on all of them",)
+
+
+def _report(
+    net: Network, start: Start, losses: list[float], held: Samples, stages: list[Stage], notes: tuple[str, ...]
+) -> ZhongRecovery:
+    residual = rms_error(net, rows_of(held.X, held.y)) / (float(np.std(held.y)) or 1.0)
     drop = float(np.abs(start.values[-1]) / np.abs(start.values[0]))
     if residual <= _EXACT:
-        status, message = Status.EXACT, f"{net.m} units, relative error {residual:.1e} on {len(y)} rows never used."
+        status, message = Status.EXACT, f"{net.m} units, relative error {residual:.1e} on {held.n} rows never used."
     elif residual <= _GOOD:
         status = Status.ESTIMATE
         message = f"{net.m} units; the descent stopped at relative error {residual:.1e} on rows never used."
@@ -191,10 +244,13 @@ def _report(net: Network, start: Start, losses: list[float], X: Array, y: Array,
     odd_or_even = reflection is not None and reflection.slope == 0.0
     certificate = Certificate(
         residual=residual,
-        rows=len(y),
+        rows=held.n,
         proves="how well the network predicts rows it never saw" if status.ok else "",
         does_not_prove="that each parameter is exact" if status is Status.ESTIMATE else "",
-        notes=(f"smallest over largest eigenvalue of the second moment {drop:.2g}: small means dependent weights",),
+        notes=(
+            f"smallest over largest eigenvalue of the second moment {drop:.2g}: small means dependent weights",
+            *notes,
+        ),
     )
     return ZhongRecovery(
         network=net,

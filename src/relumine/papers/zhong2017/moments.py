@@ -15,35 +15,51 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import aslinearoperator
 
-from relumine.data.moments import MomentSums, estimate_tensors
-from relumine.papers.zhong2017.span import Orders, affine_residual, weight_span
+from relumine.data.moments import estimate_from, sums_of
+from relumine.data.sources import Source, count
+from relumine.data.views import Affine, Less, Projected, seen
+from relumine.papers.samples import mean_square
+from relumine.papers.zhong2017.span import Orders, affine_fit, weight_span
 from relumine.tensors.hermite import feature_count, hermite_features
 from relumine.tensors.symmetric import SymmetricTensor
 
 Array = NDArray[np.float64]
 Moments = Literal["plain", "debiased", "regressed"]
-Sample = tuple[Array, Array]
 
-__all__ = ["Moments", "Sample", "contract", "find_span", "moments_inside"]
+__all__ = ["Moments", "contract", "find_span", "moments_inside"]
 
-_ROUNDS = 20  # of fit and span in turn
+_ROUNDS = 20  # of fit and span in turn, a cap: three to six are usual
 _GAIN = 0.01  # share of the variance left that a round must take away to be followed by another
-_CHUNK = 4096  # rows at once
+_BLOCK = 4096  # rows whose features are held at once: 10 MB at 300 features
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """p(x) = Σ_α β_α h_α(Vx), h_α the orthonormal Hermite polynomials of degree ≤ ``degree``."""
+
+    V: Array
+    beta: Array
+    degree: int
+
+    def __call__(self, X: Array) -> Array:
+        """Values (n,) for X (n, d)."""
+        blocks = [X[start : start + _BLOCK] @ self.V.T for start in range(0, len(X), _BLOCK)]
+        return np.concatenate([np.zeros(0), *(self.beta @ hermite_features(Z, self.degree) for Z in blocks)])
 
 
 @dataclass(frozen=True)
 class Explained:
-    """g = constant + slope·x + p(Vx): the tensors of p, the values p(Vx_n), and what g leaves of y."""
+    """g = constant + slope·x + p(Vx): the tensors of p; rows with y − p, and rows with ``rest`` = y − g."""
 
     tensors: list[SymmetricTensor]
-    values: Array
     slope: Array
     constant: float
-    rest: Array
+    without_p: Source
+    rest: Source
 
 
 def find_span(
-    S: Sample, width: int, orders: Orders, alpha: Array, rng: np.random.Generator, moments: Moments = "debiased"
+    rows: Source, width: int, orders: Orders, alpha: Array, rng: np.random.Generator, moments: Moments = "debiased"
 ) -> tuple[Array, Array]:
     """PowerMethod(P̂₂, k): orthonormal rows V (k, d) and the eigenvalues of P̂₂, with plain moments as in the paper.
 
@@ -52,46 +68,46 @@ def find_span(
     Examples
     --------
     >>> from relumine import planted
+    >>> from relumine.data.views import rows_of
     >>> from relumine.papers.zhong2017.span import moment_orders
     >>> net = planted.network(d=40, m=5, rng=2, family="conditioned", activation="squared_relu")
-    >>> S, orders, alpha = planted.sample(net, 1000, rng=3), moment_orders(net.activation), np.ones(40) / 40**0.5
+    >>> rows, orders = rows_of(*planted.sample(net, 1000, rng=3)), moment_orders(net.activation)
     >>> for moments in ("plain", "debiased"):
-    ...     V, _ = find_span(S, 5, orders, alpha, np.random.default_rng(0), moments)
+    ...     V, _ = find_span(rows, 5, orders, np.ones(40) / 40**0.5, np.random.default_rng(0), moments)
     ...     print(np.round(np.linalg.norm(V @ net.W.T, axis=0) / np.linalg.norm(net.W, axis=1), 1))
     [0.8 0.6 0.7 0.8 0.8]
     [1. 1. 1. 1. 1.]
     """
-    X, y = S
-    first = y if moments == "plain" else affine_residual(X, y)[0]
-    V, values = weight_span(X, first, width, orders.second, alpha, rng)
-    degree = _degree(width, len(y))
+    first = rows if moments == "plain" else seen(rows, Less(Affine(*affine_fit(rows))))
+    V, values = weight_span(first, width, orders.second, alpha, rng)
+    degree = _degree(width, count(rows))
     if moments == "plain" or degree < orders.second:
         return V, values
-    found, left, explained = (V, values), np.inf, np.zeros(len(y))
+    found, left, without_p = (V, values), np.inf, rows
     for _ in range(_ROUNDS):
-        g = _explain(S, V, degree, explained)
-        if not g.rest @ g.rest < (1.0 - _GAIN) * left:
+        g = _explain(rows, V, degree, without_p)
+        now = mean_square(g.rest)
+        if not now < (1.0 - _GAIN) * left:
             break
-        found, left, explained = (V, values), float(g.rest @ g.rest), g.values
+        found, left, without_p = (V, values), now, g.without_p
         inside = contract(g.tensors[orders.second], V @ alpha, 2).dense()
         known = aslinearoperator(V.T) @ aslinearoperator(inside) @ aslinearoperator(V)
-        V, values = weight_span(X, g.rest, width, orders.second, alpha, rng, known=known)
+        V, values = weight_span(g.rest, width, orders.second, alpha, rng, known=known)
     return found
 
 
-def moments_inside(S: Sample, V: Array, order: int, moments: Moments = "debiased") -> list[SymmetricTensor]:
+def moments_inside(rows: Source, V: Array, order: int, moments: Moments = "debiased") -> list[SymmetricTensor]:
     """M_0 … M_order of z = Vx, C(k+order, order) numbers at most; the affine part is fitted in all d dimensions."""
-    X, y = S
-    Z = X @ V.T
     if moments == "plain":
-        return estimate_tensors(Z, y, order, "plain").tensors
+        return estimate_from(seen(rows, Projected(V)), order, "plain").tensors
     if moments == "regressed":
-        rest, slope, constant = affine_residual(X, y)
-        T = list(estimate_tensors(Z, rest, order, "regressed").tensors)
+        slope, constant = affine_fit(rows)
+        rest = seen(rows, Less(Affine(slope, constant)), Projected(V))
+        T = list(estimate_from(rest, order, "regressed").tensors)
     else:
-        g = _explain(S, V, _degree(len(V), len(y)), np.zeros(len(y)), sweeps=4)
+        g = _explain(rows, V, _degree(len(V), count(rows)), rows, sweeps=4)
         slope, constant = g.slope, g.constant
-        T = list(estimate_tensors(Z, g.rest, order, "plain").tensors)
+        T = list(estimate_from(seen(g.rest, Projected(V)), order, "plain").tensors)
         T = [t + s for t, s in zip(T, g.tensors)] + T[len(g.tensors) :]
     T[0] = T[0] + SymmetricTensor(np.array([constant]), len(V), 0)
     T[1] = T[1] + SymmetricTensor(V @ slope, len(V), 1)
@@ -103,22 +119,17 @@ def contract(T: SymmetricTensor, alpha: Array, order: int) -> SymmetricTensor:
     return T.contract(*[alpha] * (T.order - order)) if T.order > order else T
 
 
-def _explain(S: Sample, V: Array, degree: int, explained: Array, sweeps: int = 1) -> Explained:
+def _explain(rows: Source, V: Array, degree: int, without_p: Source, sweeps: int = 1) -> Explained:
     """Least squares of y on affine functions of x and polynomials of Vx, one after the other in ``sweeps``.
 
-    ``explained``: what a polynomial explains already, by a guess.
+    ``without_p``: the rows less what a polynomial explains already, by a guess.
     """
-    X, y = S
-    Z = X @ V.T
     for _ in range(sweeps):
-        _, slope, constant = affine_residual(X, y - explained)
-        target = y - X @ slope - constant
-        sums = MomentSums(len(V), degree, "regressed").add(Z, target)
-        beta = sums.coefficients()
-        explained = np.concatenate(
-            [beta @ hermite_features(Z[start : start + _CHUNK], degree) for start in range(0, len(Z), _CHUNK)]
-        )
-    return Explained(sums.estimate().tensors, explained, slope, constant, target - explained)
+        slope, constant = affine_fit(without_p)
+        less = Less(Affine(slope, constant))
+        sums = sums_of(seen(rows, less, Projected(V)), degree)
+        without_p = seen(rows, Less(Polynomial(V, sums.coefficients(), degree)))
+    return Explained(sums.estimate().tensors, slope, constant, without_p, seen(without_p, less))
 
 
 def _degree(k: int, n: int, most: int = 5, features: int = 300) -> int:

@@ -7,20 +7,26 @@ range is the span of the weights; j is the first order ≥ 2 that does not vanis
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh, lsqr
+from scipy.sparse.linalg import LinearOperator, cg
 
 from relumine.activations import Activation
+from relumine.data.sources import Chunk, Source, count
+from relumine.data.views import in_memory
+from relumine.data.whiten import summary_of
 from relumine.results import InvalidInput
+from relumine.tensors.span import dominant_span
 
 Array = NDArray[np.float64]
 
-__all__ = ["Orders", "affine_residual", "moment_operator", "moment_orders", "weight_span"]
+__all__ = ["Orders", "affine_fit", "moment_operator", "moment_orders", "weight_span"]
 
-_DENSE = 200  # up to this d the d×d matrix costs less than the Lanczos passes
-_CHUNK = 4096  # rows at once
+_DENSE = 200  # up to this d the d×d matrix costs less than the Lanczos products: n d² against n d k times fifty
+_DENSE_FILES = 2000  # of rows that are read anew for every product: 32 MB instead of fifty passes
+_BLOCK = 4096  # rows at once in a product, so that X[rows] is still in the cache when it is needed again
 
 
 @dataclass(frozen=True)
@@ -54,81 +60,118 @@ def moment_orders(sigma: Activation, norms: Array | float = 1.0, most: int = 4) 
     return Orders(first, second, third)
 
 
-def affine_residual(X: Array, y: Array) -> tuple[Array, Array, float]:
-    """What an affine function of x leaves of y: (residual, slope (d,), constant), without a d×d matrix."""
-    n, d = X.shape
-    system = LinearOperator(
-        (n, d + 1),
-        matvec=lambda u: X @ u[:-1] + u[-1],
-        rmatvec=lambda r: np.append(X.T @ r, r.sum()),
-        dtype=np.float64,
-    )
-    solution = np.asarray(lsqr(system, y, atol=1e-10, btol=1e-10, iter_lim=200)[0])
-    return y - X @ solution[:-1] - solution[-1], solution[:-1], float(solution[-1])
+def affine_fit(rows: Source) -> tuple[Array, float]:
+    """(slope, constant), argmin Σ (y − slope·x − constant)²: one pass, or one a step where d×d is too large.
+
+    Examples
+    --------
+    >>> from relumine.data.views import rows_of
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> slope, constant = affine_fit(rows_of(X, X @ [1.0, -2.0] + 3.0))
+    >>> slope.round(9), round(constant, 9)
+    (array([ 1., -2.]), 3.0)
+    """
+    if _forms_matrices(rows):
+        summary = summary_of(rows)
+        slope = np.asarray(np.linalg.lstsq(summary.covariance, summary.cross[:, 0], rcond=None)[0], dtype=np.float64)
+        return slope, float(summary.y_mean[0] - slope @ summary.mean)
+    # normal equations of standard inputs are well conditioned: conjugate gradients need some ten steps
+    size, n = rows.d + 1, count(rows)
+    target = rows.reduce(_with_labels)[0] / n
+    gram = LinearOperator((size, size), matvec=lambda u: rows.reduce(partial(_gram_times, u=u))[0] / n, dtype=float)
+    solution = np.asarray(cg(gram, target, rtol=1e-10, maxiter=200)[0])
+    return solution[:-1], float(solution[-1])
 
 
-def moment_operator(X: Array, r: Array, order: int, alpha: Array) -> LinearOperator:
-    """U ↦ M_j(I, u, α, …, α) with M_j = mean of r He_j(x), j ∈ {2, 3, 4}: two passes over X a product.
+def moment_operator(rows: Source, order: int, alpha: Array) -> LinearOperator:
+    """u ↦ M_j(I, u, α, …, α) with M_j = mean of y He_j(x), j ∈ {2, 3, 4}: a pass over the rows for each product.
 
     With s = x·α, h_k = |α|^k He_k(s/|α|) and k = j − 2,
     He_j(x)(I, u, α…) = h_k (x(x·u) − u) − k h_{k−1} (α(x·u) + x(α·u)) + k(k−1) h_{k−2} α(α·u).
     """
     if order not in (2, 3, 4):
         raise InvalidInput(f"the matrix of a moment needs order 2, 3 or 4, got {order}")
-    n, d = X.shape
-    k, s, e = order - 2, X @ alpha, float(alpha @ alpha)
-    h = [np.ones(n), s, s * s - e][: k + 1]
-    top = r * h[k]
-    trace = float(top.mean())
-    lower = X.T @ (r * h[k - 1]) / n if k else np.zeros(d)
-    lowest = float(np.mean(r)) if k == 2 else 0.0
+    d, k = rows.d, order - 2
+    n, trace, lower, lowest = rows.reduce(partial(_lower_sums, k=k, alpha=alpha))
+    trace, lower, lowest = trace / n, lower / n, lowest / n
 
     def product(u: Array) -> Array:
         U = np.asarray(u, dtype=np.float64).reshape(d, -1)
-        out, g = np.zeros_like(U), alpha @ U
-        for start in range(0, n, _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            out += X[rows].T @ (top[rows, None] * (X[rows] @ U))
-        out = out / n - trace * U - k * (np.outer(alpha, lower @ U) + np.outer(lower, g))
+        g = alpha @ U
+        out = rows.reduce(partial(_moment_times, k=k, alpha=alpha, U=U))[0] / n
+        out = out - trace * U - k * (np.outer(alpha, lower @ U) + np.outer(lower, g))
         return np.asarray(out + k * (k - 1) * lowest * np.outer(alpha, g)).reshape(u.shape)
 
     return LinearOperator((d, d), matvec=product, rmatvec=product, matmat=product, dtype=np.float64)
 
 
 def weight_span(
-    X: Array,
-    r: Array,
+    rows: Source,
     width: int,
     order: int = 2,
     alpha: Array | None = None,
     rng: int | np.random.Generator | None = None,
     known: LinearOperator | None = None,
 ) -> tuple[Array, Array]:
-    """Orthonormal rows V (k, d), top eigenvectors of P̂₂ by |eigenvalue|, and those eigenvalues.
+    """V (k, d), the dominant span of P̂₂ = M̂_j(I, I, α, …, α), and its eigenvalues.
 
-    P̂₂ is indefinite; Lanczos on the operator (the paper's power method) where d is large, one GEMM otherwise.
-    ``r``: y, or what a fitted function leaves of it (same expectation, less variance); ``known``: P₂ of that function,
-    zero for an affine one.
+    P̂₂ as a matrix where d is small, else as an operator (the paper's power method becomes Lanczos). The labels of
+    ``rows`` are y, or what a fitted function leaves of it (same expectation, less variance); ``known``: P₂ of that
+    function, zero for an affine one.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(4000, 20)); y = np.maximum(X[:, 0], 0.0) ** 2 - np.maximum(X[:, 1], 0.0) ** 2
-    >>> V, values = weight_span(X, y, 2, rng=0)
+    >>> from relumine.data.views import rows_of
+    >>> X = np.random.default_rng(0).normal(size=(4000, 20))
+    >>> V, values = weight_span(rows_of(X, np.maximum(X[:, 0], 0.0) ** 2 - np.maximum(X[:, 1], 0.0) ** 2), 2, rng=0)
     >>> bool(np.linalg.norm(V[:, :2], axis=1).min() > 0.95), bool(values.min() < 0.0 < values.max())
     (True, True)
     """
-    d = X.shape[1]
-    if not 1 <= width <= d:
-        raise InvalidInput(f"the span of {width} weights needs 1 ≤ width ≤ d = {d}; for width > d use method='auto'")
+    d = rows.d
     rng = np.random.default_rng(rng)
     alpha = rng.normal(size=d) / np.sqrt(d) if alpha is None else alpha
     start = np.asarray(rng.normal(size=d))
-    P = moment_operator(X, r, order, alpha)
+    P = moment_operator(rows, order, alpha)
     P = P if known is None else P + known
-    if d <= _DENSE or width >= d - 1:
-        values, vectors = np.linalg.eigh(P @ np.eye(d))
-    else:
-        values, vectors = eigsh(P, k=width, which="LM", v0=start, tol=1e-6, maxiter=300)
-    rank = np.argsort(-np.abs(values), kind="stable")[:width]
-    return np.ascontiguousarray(vectors.T[rank]), np.asarray(values[rank])
+    return dominant_span(P @ np.eye(d) if _forms_matrices(rows) else P, width, start)
+
+
+def _forms_matrices(rows: Source) -> bool:
+    return rows.d <= (_DENSE if in_memory(rows) else _DENSE_FILES)
+
+
+def _hermite(X: Array, alpha: Array, k: int) -> list[Array]:
+    """h_0 … h_k of s = x·α, each (n,)."""
+    s = X @ alpha
+    return [np.ones(len(X)), s, s * s - float(alpha @ alpha)][: k + 1]
+
+
+def _lower_sums(chunk: Chunk, k: int, alpha: Array) -> tuple[Array, ...]:
+    """Number of rows, Σ y h_k, Σ y h_{k−1} x, Σ y."""
+    X, y = np.asarray(chunk.X, dtype=np.float64), chunk.Y[:, 0]
+    h = _hermite(X, alpha, k)
+    lower = (y * h[k - 1]) @ X if k else np.zeros(X.shape[1])
+    return np.array(float(len(y))), np.array(float(y @ h[k])), lower, np.array(float(y.sum()))
+
+
+def _moment_times(chunk: Chunk, k: int, alpha: Array, U: Array) -> tuple[Array, ...]:
+    """Σ y h_k x(x·U)."""
+    out = np.zeros_like(U)
+    for start in range(0, len(chunk.Y), _BLOCK):
+        X = np.asarray(chunk.X[start : start + _BLOCK], dtype=np.float64)
+        top = chunk.Y[start : start + _BLOCK, 0] * _hermite(X, alpha, k)[k]
+        out += X.T @ (top[:, None] * (X @ U))
+    return (out,)
+
+
+def _with_labels(chunk: Chunk) -> tuple[Array, ...]:
+    """(Σ yx, Σ y)."""
+    y = chunk.Y[:, 0]
+    return (np.append(y @ np.asarray(chunk.X, dtype=np.float64), y.sum()),)
+
+
+def _gram_times(chunk: Chunk, u: Array) -> tuple[Array, ...]:
+    """Σ (x, 1)((x, 1)·u)."""
+    X = np.asarray(chunk.X, dtype=np.float64)
+    value = X @ u[:-1] + u[-1]
+    return (np.append(value @ X, value.sum()),)

@@ -1,5 +1,0 @@
-"""The same with three samples per parameter."""
-
-from benchmarks.problems.base import random_network
-
-PROBLEMS = (random_network(10, 5, 3, bar=0.8), random_network(10, 10, 3, bar=0.8))

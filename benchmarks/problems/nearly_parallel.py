@@ -1,5 +1,0 @@
-"""Two units five degrees apart."""
-
-from benchmarks.problems.base import Problem, generic
-
-PROBLEMS = (Problem("5 degrees (10,5) n/p=20", 10, 5, generic(10, 5, 20, family="nearly_parallel")),)

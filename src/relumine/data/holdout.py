@@ -1,0 +1,91 @@
+"""Rows set aside: which ones, and the samples without them. What judges a fit must not have been seen by it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.data.sources.samples import Samples
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+
+__all__ = ["hold_out", "how_many", "same_rows", "set_aside", "split"]
+
+
+def how_many(n: int, share: float = 0.02, least: int = 4, most: int = 2000, leave: int = 1) -> int:
+    """How many of n rows to set aside: a share, within bounds, and never so many that fewer than ``leave`` remain.
+
+    Examples
+    --------
+    >>> how_many(5), how_many(100), how_many(5000), how_many(10**6)
+    (1, 4, 100, 2000)
+    """
+    least = least if n > 2 * least else 1
+    return max(min(max(round(share * n), least), most, n - leave), 0)
+
+
+def hold_out(n: int, rng: np.random.Generator, count: int) -> Numbers:
+    """Numbers, increasing, of ``count`` rows out of n at random.
+
+    Examples
+    --------
+    >>> numbers = hold_out(10, np.random.default_rng(0), 3)
+    >>> len(numbers), bool((np.diff(numbers) > 0).all())
+    (3, True)
+    """
+    return np.sort(rng.choice(n, size=count, replace=False))
+
+
+def set_aside(X: Array, rng: np.random.Generator, share: float = 0.02) -> tuple[Numbers, int]:
+    """Numbers of rows of X (n, d) to set aside, and how many different rows are left.
+
+    Copies of a row stay together, or the rows set aside would have been seen.
+    """
+    groups, distinct = same_rows(X)
+    if not 3 <= distinct < len(X):
+        aside = hold_out(len(X), rng, how_many(len(X), share))
+        return aside, distinct - (np.unique(groups[aside]).size if distinct < len(X) else len(aside))
+    chosen = hold_out(distinct, rng, min(max(round(share * distinct), 4), distinct // 3))
+    return np.flatnonzero(np.isin(groups, chosen)), distinct - len(chosen)
+
+
+def split(samples: Samples, numbers: Numbers) -> tuple[Samples, Samples]:
+    """The samples without the rows of these numbers, and those rows.
+
+    Examples
+    --------
+    >>> used, held = split(Samples(np.arange(4.0)[:, None], np.arange(4.0)), np.array([1]))
+    >>> used.y, held.y
+    (array([0., 2., 3.]), array([1.]))
+    """
+    out = np.zeros(len(samples.Y), dtype=bool)
+    out[numbers] = True
+
+    def rows(r: NDArray[np.bool_]) -> Samples:
+        weight = None if samples.weight is None else samples.weight[r]
+        return Samples(samples.X[r], samples.y[r], weight, samples.names)
+
+    return rows(~out), rows(out)
+
+
+def same_rows(X: Array) -> tuple[Numbers, int]:
+    """A group number for every row, the same for equal rows, and the number of groups.
+
+    Rows are told apart by a random combination of their entries, which is enough and needs no sort of whole rows.
+
+    Examples
+    --------
+    >>> groups, distinct = same_rows(np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0]]))
+    >>> bool(groups[0] == groups[2] != groups[1]), distinct
+    (True, 2)
+    """
+    keys = np.einsum("ij,j->i", X, np.random.default_rng(0).normal(size=X.shape[1]) / (np.abs(X).max(axis=0) + 1e-300))
+    order = np.argsort(keys, kind="stable")
+    near = np.abs(np.diff(keys[order])) <= 1e-13 * (1.0 + np.abs(keys[order][1:]))
+    pairs = np.flatnonzero(near)
+    equal = np.zeros(len(X) - 1, dtype=bool)
+    equal[pairs] = (X[order[pairs]] == X[order[pairs + 1]]).all(axis=1)
+    groups = np.empty(len(X), dtype=np.intp)
+    groups[order] = np.concatenate([[0], np.cumsum(~equal)])
+    return groups, int(groups[order[-1]]) + 1

@@ -1,0 +1,68 @@
+"""Which columns are inputs, targets and weight, by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from relumine.results import InvalidInput
+
+__all__ = ["Columns", "pick"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the inputs, the targets (none: there is no target) and the weight; ``vector``: y is (n,)."""
+
+    features: tuple[str, ...]
+    targets: tuple[str, ...]
+    weight: str | None
+    vector: bool
+
+    @property
+    def all(self) -> list[str]:
+        """Every column that is read."""
+        return [*self.features, *self.targets, *([] if self.weight is None else [self.weight])]
+
+
+def pick(where: str, schema: dict[str, str | None], target: Any, features: Any, weight: Any) -> Columns:
+    """Columns by name from those that there are (name: None, or what a column is that is not numeric).
+
+    Examples
+    --------
+    >>> pick("a.csv", {"u": None, "v": None, "y": None}, "y", None, None).features
+    ('u', 'v')
+    """
+    if target is None:
+        raise InvalidInput(f"name the target= column of {where}; it has: {_listed(schema)}", argument="target")
+    if weight is not None and not isinstance(weight, str):
+        raise InvalidInput("sample_weight for files and dataframes is the name of a column", argument="sample_weight")
+    targets = (target,) if isinstance(target, str) else tuple(target)
+    inputs = tuple(c for c in schema if c not in targets and c != weight) if features is None else tuple(features)
+    columns = Columns(inputs, targets, weight, isinstance(target, str))
+    groups = {"features": inputs, "target": targets, "sample_weight": () if weight is None else (weight,)}
+    argument = {c: name for name, group in groups.items() for c in group}
+    missing = [c for c in columns.all if c not in schema]
+    if missing:
+        raise InvalidInput(
+            f"{where} has no column {missing[0]!r}; it has: {_listed(schema)}", argument=argument[missing[0]]
+        )
+    if not inputs:
+        raise InvalidInput(f"at least one feature column is needed; {where} has: {_listed(schema)}")
+    twice = [c for c, times in Counter(columns.all).items() if times > 1]
+    if twice:
+        raise InvalidInput(f"column {twice[0]!r} is named twice among features, target and sample_weight")
+    for c in columns.all:
+        if schema[c] is not None:
+            raise InvalidInput(
+                f"{where}: column {c!r} is not numeric ({schema[c]})",
+                argument=argument[c],
+                remedy="leave it out with features=[…] or encode it",
+            )
+    return columns
+
+
+def _listed(schema: dict[str, str | None]) -> str:
+    names = list(schema)
+    return ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")

@@ -1,0 +1,162 @@
+"""What was asked for, checked in one place before a source is opened or a number is read.
+
+What a method can do is declared in :data:`METHODS`; :func:`check` compares it with the request and names what is
+missing. Options go where they belong: to the source of the samples, or to the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relumine import activations, papers
+from relumine.activations import Activation
+from relumine.data.sources import open_source
+from relumine.papers.capabilities import Capabilities
+from relumine.results import InvalidInput
+
+__all__ = ["MEMORY", "METHODS", "Asked", "check", "known_options"]
+
+MEMORY = 512e6  # bytes for rows in memory, all copies of them counted: a laptop has room for that
+_LEAST_MEMORY = 1e6  # bytes: fewer do not hold the rows that a search begins with
+_EVERY = 30.0  # seconds between two checkpoints inside a minimisation: what a killed run may lose
+
+
+METHODS: Mapping[str, Capabilities] = {
+    "auto": Capabilities(
+        "auto",
+        activations=lambda sigma: True,
+        biases=True,
+        outputs="several",
+        weights=True,
+        finds_width=True,
+        checkpoint=True,
+        options=("checkpoint_every",),
+    ),
+    **papers.METHODS,
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that has passed all checks; ``source``, ``options``: for the source and for the method."""
+
+    method: Capabilities
+    width: int | None
+    activation: Activation
+    rng: np.random.Generator
+    starts: int | None
+    seconds: float | None
+    affine: str
+    memory: float
+    checkpoint: Path | None
+    every: float
+    source: dict[str, Any]
+    options: dict[str, Any]
+
+
+def known_options(method: Capabilities) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the options for the source of the samples, and of those for the method."""
+    named = signature(open_source).parameters.values()
+    source = tuple(p.name for p in named if p.kind is Parameter.KEYWORD_ONLY and p.name != "sample_weight")
+    return source, tuple(dict.fromkeys(("memory", *(name for name in method.options if name != "progress"))))
+
+
+def check(
+    *,
+    method: str,
+    width: Any,
+    activation: Any,
+    weighted: bool,
+    checkpoint: Any,
+    rng: Any,
+    starts: Any,
+    seconds: Any,
+    affine: Any,
+    on_failure: Any,
+    progress: Any,
+    options: dict[str, Any],
+) -> Asked:
+    """The request, or what is wrong with it."""
+    if method not in METHODS:
+        raise InvalidInput(f"unknown method {method!r}", argument="method", remedy=f"known: {', '.join(METHODS)}")
+    sigma, able = activations.get(activation), METHODS[method]
+    source, own = _sorted(able, options)
+    _one_of("affine", affine, ("keep", "consolidate"))
+    _one_of("on_failure", on_failure, ("raise", "return"))
+    if affine == "consolidate" and sigma != activations.RELU:
+        raise InvalidInput(
+            f"affine='consolidate' writes v·x + c as ReLU units; the activation is {sigma.name}", argument="affine"
+        )
+    if progress is not None and not callable(progress):
+        raise InvalidInput(f"progress must be a function or None, got {progress!r}", argument="progress")
+    if width is not None and not _whole(width, 0):
+        raise InvalidInput(f"width must be a whole number ≥ 0 or None (find it), got {width!r}", argument="width")
+    if starts is not None and not _whole(starts, 1):
+        raise InvalidInput(f"starts must be a whole number, at least 1; got {starts!r}", argument="starts")
+    if seconds is not None and not _above(seconds, 0.0):
+        raise InvalidInput(f"seconds must be a positive number or None, got {seconds!r}", argument="seconds")
+    memory, every = own.pop("memory", MEMORY), own.pop("checkpoint_every", _EVERY)
+    if not (_above(memory, _LEAST_MEMORY) or memory == _LEAST_MEMORY):
+        raise InvalidInput(f"memory is a number of bytes, at least 1e6; got {memory!r}", argument="memory")
+    if not (_above(every, 0.0) or every == 0.0):
+        raise InvalidInput(f"checkpoint_every is a number of seconds; got {every!r}", argument="checkpoint_every")
+    if checkpoint is not None and not isinstance(checkpoint, str | PathLike):
+        raise InvalidInput(f"checkpoint is the path of a file; got {checkpoint!r}", argument="checkpoint")
+    able.check(activation=sigma, width=width, weighted=weighted, checkpoint=checkpoint is not None)
+    return Asked(
+        method=able,
+        width=None if width is None else int(width),
+        activation=sigma,
+        rng=_generator(rng),
+        starts=None if starts is None else int(starts),
+        seconds=None if seconds is None else float(seconds),
+        affine=affine,
+        memory=float(memory),
+        checkpoint=None if checkpoint is None else Path(checkpoint),
+        every=float(every),
+        source=source,
+        options=own,
+    )
+
+
+def _sorted(method: Capabilities, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the source and of the method; one that neither knows is an error."""
+    of_source, of_method = known_options(method)
+    unknown = next((option for option in options if option not in (*of_source, *of_method)), None)
+    if unknown is not None:
+        known = ", ".join(sorted((*of_source, *of_method)))
+        raise InvalidInput(
+            f"method={method.name!r} does not know the option {unknown!r}", argument=unknown, remedy=f"known: {known}"
+        )
+    source = {key: value for key, value in options.items() if key in of_source}
+    return source, {key: value for key, value in options.items() if key in of_method}
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"rng must be a whole number ≥ 0, a numpy Generator or None; got {rng!r}", argument="rng"
+        ) from None
+
+
+def _one_of(argument: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        words = " or ".join(map(repr, allowed))
+        raise InvalidInput(f"{argument} must be {words}, got {value!r}", argument=argument)
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+
+
+def _above(value: Any, least: float) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(value > least)

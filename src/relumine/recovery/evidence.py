@@ -1,0 +1,216 @@
+"""What is known when a verdict is asked for: facts about rows, residual, kinks, starts and theory. No verdicts here.
+
+A new kind of evidence is a field of :class:`Evidence` (None or neutral where it was not looked for), the line that
+fills it in :func:`gather`, and a rule in :mod:`relumine.recovery.judge`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, log
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtri
+
+from relumine.fit.inference import Inference, parameter_count, structure_score
+from relumine.network import Network
+from relumine.papers.mondelli2019.regimes import Regime, regime
+from relumine.recovery.signs import Answer, one_sided
+from relumine.recovery.task import Task
+
+Array = NDArray[np.float64]
+
+__all__ = ["AllRows", "Answers", "Confirmations", "Evidence", "HeldOut", "Looked", "gather", "rms"]
+
+_ROUNDED = 100.0  # times the rounding error of the fit that rows set aside may be off: they are not fitted to
+_CHANCE = 1e-6  # how often noise alone may exceed the limit on the error of rows set aside
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows never used in the fit: how many, and the error there over the spread of y.
+
+    ``rounding``: the error is rounding error in every output. ``excess``: its square over the noise of the fit, which
+    exceeds ``limit`` once in a million if the network is right.
+    """
+
+    rows: int
+    error: float
+    rounding: bool
+    excess: float
+    limit: float
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """What the rows that the search did not see have to say.
+
+    ``rows``: their number. Exact data: ``error`` over the spread of y, ``off``: how many of them contradict (at least
+    one if all are off together). Noisy data: ``noise`` of all rows and ``noise_of_few``, standard deviations, and
+    whether it is ``noisier`` there in some output.
+    """
+
+    rows: int
+    error: float = float("nan")
+    off: int = 0
+    few: int = 0
+    noise: float = float("nan")
+    noise_of_few: float = float("nan")
+    noisier: bool = False
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Only ``rows`` of ``of`` rows were looked at; ``memory``: because no more fit into memory."""
+
+    rows: int
+    of: int
+    memory: bool = False
+
+
+@dataclass(frozen=True)
+class Confirmations:
+    """Which rows could have contradicted the network and did not.
+
+    ``rows``: their number; ``units``: those that no such row confirms; ``press``: leave-one-out error over the claimed
+    noise (1 if the claim is right).
+    """
+
+    rows: int
+    units: tuple[int, ...] = ()
+    press: float = float("nan")
+
+    @property
+    def unseen(self) -> float:
+        """At most this share of the inputs may still differ, at 95 % (the rule of three)."""
+        return 3.0 / self.rows if self.rows else float("nan")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a black box shows beside its rows.
+
+    ``repeated``: by how much answers to one question differ, over the spread of y (0: not at all); ``rounded``: what
+    the network leaves is the rounding of answers in single precision, and every unit does more than that; ``rows``
+    answered. ``stalled``: batches in a row that brought nothing, after which ``asked`` of ``budget`` rows it was ended.
+    """
+
+    repeated: float
+    rounded: bool
+    rows: int
+    stalled: int = 0
+    asked: int = 0
+    budget: int = 0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Facts about a fitted network of ``units`` units in ``dim`` dimensions.
+
+    ``exact``: the residual on the ``rows`` used is rounding error. ``numbers``: values of y to explain, ``distinct``:
+    those of different rows; ``parameters`` to explain them with, ``affine`` of them without units, ``one_more`` for
+    one unit more. ``asked``: parameters of a network of ``width`` units, where there were too few rows to look for it.
+    ``blind``: units with too few rows behind their kink. ``discrete``: each input takes a few values only.
+    ``condition``: of the Fisher matrix. ``gain``: what the units explain, less what they cost (BIC; below 0: nothing).
+    ``score``: of the residual against other units. ``agreeing`` starts, ``rival``: the width of one that explains more.
+    ``interrupted``: the search was; ``timed_out``: by the time limit.
+    """
+
+    units: int
+    dim: int
+    outputs: int
+    exact: bool
+    rows: int
+    numbers: int
+    distinct: int
+    parameters: int
+    affine: int
+    one_more: int
+    noise: float
+    condition: float = float("nan")
+    gain: float = 0.0
+    score: float = 0.0
+    blind: tuple[int, ...] = ()
+    discrete: bool = False
+    agreeing: int = 0
+    rival: int | None = None
+    width: int | None = None
+    asked: int | None = None
+    interrupted: bool = False
+    timed_out: bool = False
+    held: HeldOut | None = None
+    all_rows: AllRows | None = None
+    looked: Looked | None = None
+    confirmations: Confirmations | None = None
+    theory: Regime | None = None
+
+    @property
+    def checked(self) -> tuple[float, int]:
+        """The error over the spread of y on rows never used in the fit, and how many those are: all, or some."""
+        if self.asked is None and self.all_rows is not None and isfinite(self.all_rows.error):
+            return self.all_rows.error, self.all_rows.rows
+        return (float("nan"), 0) if self.held is None or self.asked is not None else (self.held.error, self.held.rows)
+
+
+def gather(
+    task: Task,
+    answer: Answer,
+    net: Network,
+    inference: Inference,
+    *,
+    width: int | None,
+    agreeing: int = 0,
+    rival: int | None = None,
+    interrupted: bool = False,
+    timed_out: bool = False,
+) -> Evidence:
+    """The facts about an answer to a task; ``net``: it in the user's coordinates."""
+    m, p, N = net.m, parameter_count(answer.net, answer.free), task.values
+    units_seen = m if width is None else width
+    # the score of a fit with more parameters than numbers has no meaning, and its matrix is singular
+    tested = not answer.exact and p < N
+    return Evidence(
+        units=m,
+        dim=net.d,
+        outputs=task.q,
+        exact=answer.exact,
+        rows=task.rows.n,
+        numbers=N,
+        distinct=task.distinct * max(int(task.bent.sum()), 1),
+        parameters=p,
+        affine=task.parameters(0),
+        one_more=task.parameters(1) - task.parameters(0),
+        noise=0.0 if answer.exact else rms(inference.noise),
+        condition=inference.condition,
+        gain=-N * log(max(answer.loss, 1e-300)) - (p - task.parameters(0)) * log(N),
+        score=structure_score(answer.rows, task.shape, answer.model) if tested else 0.0,
+        blind=tuple(one_sided(task, answer.net)) if answer.exact else (),
+        discrete=task.discrete,
+        agreeing=agreeing,
+        rival=rival,
+        width=width,
+        interrupted=interrupted,
+        timed_out=timed_out,
+        held=_held_out(task, net, inference, max(N - p, 1)),
+        theory=regime(net.d, units_seen, net.activation) if net.d and units_seen else None,
+    )
+
+
+def _held_out(task: Task, net: Network, inference: Inference, spare: int) -> HeldOut:
+    """The rows set aside: root mean square error of each output, in the task's units, in its three readings."""
+    truth, weight = task.held.y, task.held.weight
+    error = (net(task.held.X).reshape(truth.shape) - truth) / task.units
+    held = np.sqrt(np.average(error**2, axis=0, weights=weight))
+    return HeldOut(
+        rows=task.held.n,
+        error=float(np.max(held * task.units / np.where(task.spread > 0.0, task.spread, task.units))),
+        rounding=not bool((held > _ROUNDED * task.rounding).any()),
+        excess=float(np.mean((held / np.maximum(inference.noise / task.units, task.rounding)) ** 2)),
+        limit=float(fdtri(truth.size, spare, 1.0 - _CHANCE)),  # Fisher's ratio; scipy.stats takes a second to import
+    )
+
+
+def rms(x: Array) -> float:
+    """Root mean square."""
+    return float(np.sqrt(np.mean(x**2)))

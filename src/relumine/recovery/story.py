@@ -1,0 +1,165 @@
+"""The whole algorithm on a screen: rows → task → search → signs → evidence → verdict.
+
+1. Set rows aside; whiten; take the affine part out (:mod:`~relumine.recovery.task`).
+2. Starts of 1.5× the width, in the span of the second moment first; Levenberg–Marquardt; prune; polish. Stop when the
+   residual is rounding error, or looks like noise and two starts agree (:mod:`~relumine.recovery.search`).
+3. Flip units so that the affine part vanishes; refit without it (:mod:`~relumine.recovery.signs`).
+4. Standard errors and evidence (:mod:`~relumine.recovery.evidence`), and the verdict (:mod:`~relumine.recovery.judge`).
+
+With many more rows than that takes it happens on a few, and then all rows decide (:mod:`~relumine.recovery.large`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.activations import Activation
+from relumine.data.sources import Samples
+from relumine.fit.inference import Inference, infer, parameter_count
+from relumine.fit.parallel import ALONE
+from relumine.network import Network
+from relumine.recovery.evidence import Evidence, gather
+from relumine.recovery.judge import judge, looked_in_words
+from relumine.recovery.search import Search
+from relumine.recovery.signs import Answer, known_units, settle
+from relumine.recovery.task import Task, make_task
+from relumine.results import Certificate, Predictions, Recovery, SearchRecord, Stage, StandardErrors, Status
+from relumine.run import Run
+
+Array = NDArray[np.float64]
+AnyTask = TypeVar("AnyTask", bound=Task)
+
+__all__ = ["Case", "Problem", "close", "shared", "solve"]
+
+_SHOWN = 2000  # rows set aside whose predictions go with the result
+_DENSE_EXACT, _DENSE_NOISY = 1600, 4000  # parameters up to which the Fisher matrix is formed: 20 MB and 130 MB
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is looked for: ``width`` units (None: as many as there are) of an ``activation``, in so many ``starts``."""
+
+    width: int | None
+    activation: Activation
+    starts: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """An answer to a task with the evidence for it; ``net``, ``errors``, ``noise`` (q,): in the user's coordinates."""
+
+    task: Task
+    answer: Answer
+    net: Network
+    errors: StandardErrors | None
+    noise: Array
+    evidence: Evidence
+    stages: tuple[Stage, ...]
+    notes: tuple[str, ...]
+    record: SearchRecord
+    search: Search
+
+    @property
+    def status(self) -> Status:
+        """How it stands."""
+        return judge(self.evidence).status
+
+    def recovery(self) -> Recovery:
+        """The verdict, in the form in which it is returned."""
+        e, verdict = self.evidence, judge(self.evidence)
+        units, remarks = known_units(self.answer, self.net, e.width, verdict.status)
+        (residual, rows), looked = e.checked, looked_in_words(e)
+        certificate = Certificate(
+            residual=residual,
+            rows=rows,
+            noise=e.noise,
+            condition=e.condition,
+            confirmed=0 if e.confirmations is None else e.confirmations.rows,
+            unseen=float("nan") if e.confirmations is None else e.confirmations.unseen,
+            proves=verdict.proves,
+            does_not_prove=verdict.does_not_prove,
+            notes=(*remarks, *self.notes, *([looked[0].lower() + looked[1:]] if looked else [])),
+        )
+        held = self.task.held.X[:_SHOWN], self.task.held.y[:_SHOWN]
+        predicted = self.net(held[0]).reshape(-1, self.task.q)
+        return Recovery(
+            network=self.net,
+            status=verdict.status,
+            message=verdict.message,
+            certificate=certificate,
+            units=units,
+            standard_errors=self.errors,
+            stages=self.stages,
+            search=replace(self.record, loss=self.answer.loss, noise=tuple(self.noise.tolist())),
+            shown=Predictions(held[1].reshape(predicted.shape), predicted),
+        )
+
+
+def solve(samples: Samples, problem: Problem, run: Run) -> Case:
+    """The arrow: from rows in memory to an answer and the evidence for it."""
+    began = time.perf_counter()
+    task = shared(make_task(samples, problem.activation, run.rng), run)
+    note = f"{task.rows.n} rows, {task.held.n} set aside"
+    search = Search(task, problem.starts, run, stages=[Stage("prepare", time.perf_counter() - began, 1.0, note)])
+    hopeless = task.values <= task.parameters(1 if problem.width is None else problem.width)
+    fit = search.affine() if hopeless else search.found(problem.width)
+    began = time.perf_counter()
+    answer = settle(task, fit.at, run, hurried=search.interrupted)
+    if not hopeless:
+        search.stages.append(Stage("signs", time.perf_counter() - began, answer.loss, answer.signs))
+    case = close(task, answer, search, problem.width, run, rival=None if hopeless else search.rival(fit))
+    if hopeless:
+        asked = task.parameters(1 if problem.width is None else problem.width)
+        case = replace(case, errors=None, evidence=replace(case.evidence, asked=asked, noise=0.0))
+    return case
+
+
+def close(task: Task, answer: Answer, search: Search, width: int | None, run: Run, *, rival: int | None = None) -> Case:
+    """Standard errors and evidence; the units in order, largest output weight first."""
+    began = time.perf_counter()
+    size = np.linalg.norm(np.atleast_2d(task.to_user(answer.net).a), axis=0)
+    order = np.argsort(-size, kind="stable")
+    answer = replace(answer, net=answer.net.permuted(order), open=None if answer.open is None else answer.open[order])
+    interrupted = search.interrupted or run.stop.is_set()
+    net = task.to_user(answer.net)
+    errors, inference = _errors(task, answer, _DENSE_EXACT if answer.exact else 0 if interrupted else _DENSE_NOISY)
+    evidence = gather(
+        task,
+        answer,
+        net,
+        inference,
+        width=width,
+        agreeing=search.agreeing,
+        rival=rival,
+        interrupted=interrupted,
+        timed_out=run.left <= 0.0,
+    )
+    stages = (*search.stages, Stage("certificate", time.perf_counter() - began, answer.loss))
+    return Case(
+        task, answer, net, errors, inference.noise, evidence, stages, tuple(search.notes), search.record, search
+    )
+
+
+def _errors(task: Task, answer: Answer, limit: int) -> tuple[StandardErrors | None, Inference]:
+    """Standard errors of the user's parameters, where the Fisher matrix has no more than ``limit`` rows."""
+    count = parameter_count(answer.net, answer.free)
+    if 0 < count <= limit:
+        inference = infer(answer.rows, answer.squares, answer.net, task.white, task.units, answer.free)
+    else:
+        spread2 = answer.squares / max(answer.rows.n - count / task.q, 1.0)
+        inference = Inference(np.sqrt(spread2) * task.units, float("nan"), None)
+    se = inference.errors
+    if se is not None and task.vector:
+        se = StandardErrors(se.W, se.b, se.a[0], se.v[0], se.c[0])
+    return se, inference
+
+
+def shared(task: AnyTask, run: Run) -> AnyTask:
+    """The task whose sums are shared among the run's workers."""
+    crew = run.crew or ALONE
+    return replace(task, rows=task.rows.shared(crew), plain=task.plain.shared(crew))

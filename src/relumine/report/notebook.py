@@ -1,0 +1,60 @@
+"""A result or a network as a small piece of HTML for a notebook: the report's words, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from relumine.network import Network
+from relumine.report import story
+from relumine.results import Recovery, described
+
+__all__ = ["network", "recovery"]
+
+_UNITS, _INPUTS = 8, 6  # shown at most; a notebook wants a glance
+_COLOURS = {"good": "#2e7d32", "fair": "#b26a00", "poor": "#b3261e", "plain": "#5f6368"}
+_CELL = Markup('<td style="text-align:right;padding:1px 8px">{}</td>')
+
+
+def recovery(found: Recovery) -> str:
+    """How it ended, the figures, what to do next, and the first units."""
+    tone, sign = story.tone(found)
+    head = Markup('<p><b style="color:{}">{} {}</b><br>{}</p>').format(
+        _COLOURS[tone], sign, found.headline, found.message
+    )
+    rows = [(card.value, f"{card.name}: {card.remark}" if card.remark else card.name) for card in story.cards(found)]
+    figures = _table([], [(Markup("<b>{}</b>").format(value), what) for value, what in rows])
+    advice = Markup("").join(Markup("<p><i>{}</i></p>").format(line) for line in story.advice(found))
+    return str(head + figures + advice + _units(found.network, story.features(found)))
+
+
+def network(net: Network) -> str:
+    """What it is, and its first units."""
+    head = Markup("<p><b>{}</b>, {} parameters</p>").format(described(net), net.parameters)
+    return str(head + _units(net, [f"x{j}" for j in range(net.d)]))
+
+
+def _units(net: Network, names: Sequence[str]) -> Markup:
+    """The units of largest output weight as a table."""
+    if not net.m:
+        return Markup("")
+    A = np.atleast_2d(net.a)
+    units = story.choose(np.linalg.norm(A, axis=0), _UNITS, "units", "those of largest output weight")
+    inputs = story.choose(np.abs(net.W).max(axis=0), _INPUTS, "inputs", "those of largest weight")
+    outputs = A[:1] if len(A) == 1 else np.linalg.norm(A, axis=0, keepdims=True)
+    heads = ["unit", "a" if len(A) == 1 else "‖a‖", "b", *(f"w {names[j]}" for j in inputs.kept)]
+    lines = [
+        (i, *(story.fixed(float(v)) for v in (outputs[0, i], net.b[i], *net.W[i, inputs.kept])))
+        for i in units.kept.tolist()
+    ]
+    cut = " ".join(sentence for sentence in (units.sentence, inputs.sentence) if sentence)
+    return _table(heads, lines) + (Markup("<p><small>{}</small></p>").format(cut) if cut else Markup(""))
+
+
+def _table(heads: Sequence[str], lines: Iterable[Sequence[object]]) -> Markup:
+    """Rows of cells, every one escaped."""
+    head = Markup("<tr>{}</tr>").format(Markup("").join(Markup("<th>{}</th>").format(name) for name in heads))
+    rows = [Markup("<tr>{}</tr>").format(Markup("").join(_CELL.format(cell) for cell in line)) for line in lines]
+    return Markup("<table>{}{}</table>").format(head if heads else "", Markup("").join(rows))

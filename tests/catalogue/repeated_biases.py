@@ -1,0 +1,15 @@
+"""Six units, two biases: what a method cannot take from the biases alone."""
+
+import numpy as np
+from tests.catalogue.base import Planted, Problem
+
+import relumine as rl
+
+
+def make(seed: int) -> Planted:
+    net = rl.planted.network(10, 6, rng=seed)
+    net = net.replace(b=np.repeat(net.b[:2], 3))
+    return net, *rl.planted.sample(net, 20 * 66, rng=seed + 1)
+
+
+PROBLEMS = (Problem("repeated biases (10,6) n/p=20", 10, 6, make),)

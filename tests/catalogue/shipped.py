@@ -1,0 +1,28 @@
+"""Trained networks of other people, where their files are at hand (a folder ``shared/nets`` beside the checkout)."""
+
+from pathlib import Path
+
+import numpy as np
+from tests.catalogue.base import Planted, Problem
+
+import relumine as rl
+
+FOLDER = Path(__file__).parents[3] / "shared" / "nets"
+NETS = (
+    ("mnist_0vs1 784-2-1", "mnist_0vs1_784_2_1", 784, 2, 3),
+    ("mnist_2vs3 784-2-1", "mnist_2vs3_784_2_1", 784, 2, 3),
+    ("simulated 2048-4-1", "simulated_2048_4_1", 2048, 4, 1),
+    ("cifar10 3072-2-1", "cifar10_0vs1_3072_2_1", 3072, 2, 1),
+)
+
+
+def shipped(file: str, seed: int) -> Planted:
+    with np.load(FOLDER / f"{file}.npz") as arrays:
+        net = rl.Network(arrays["W"], arrays["b"], arrays["a"], c=arrays["c"])
+    return net, *rl.planted.sample(net, 6 * net.m * (net.d + 1), rng=seed)
+
+
+PROBLEMS = tuple(
+    Problem(f"{name} n/p=6", d, m, lambda seed, file=file: shipped(file, seed), bar=1.0, most=most)  # type: ignore[misc]
+    for name, file, d, m, most in NETS
+)
