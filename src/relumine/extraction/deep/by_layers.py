@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.whole import Found, extract_deep
+from relumine.extraction.lines import Line
 from relumine.extraction.queries import Queries
 from relumine.extraction.sampling import Domain
 from relumine.network import Network
@@ -53,10 +54,15 @@ class Rest:
 
 
 def by_layers(
-    log: Queries, domain: Domain, run: Run, depth: int | None = None, widths: tuple[int, ...] | None = None
+    log: Queries,
+    domain: Domain,
+    run: Run,
+    depth: int | None = None,
+    widths: tuple[int, ...] | None = None,
+    lines: list[Line] | None = None,
 ) -> tuple[Recovery, Rest | None]:
-    """All layers by chosen queries; and, where it stops half-way, what is left."""
-    found = extract_deep(lambda Z: log.answers(domain.rows(Z)), domain.d, run, plain=log.plain)
+    """All layers by chosen queries; and, where it stops half-way, what is left. ``lines``: searched already."""
+    found = extract_deep(lambda Z: log.answers(domain.rows(Z)), domain.d, run, plain=log.plain, lines=lines)
     layers = _to_user(found.known, domain)
     rest = None
     if found.exact and found.network is not None:

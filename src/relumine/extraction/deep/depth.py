@@ -18,8 +18,8 @@ _SAME = 1e-6  # relative difference of two jumps that are one: measured 1e-9 …
 _MOST = 30_000  # queries for the two lines
 
 
-def is_deep(ask: Ask, domain: Domain, run: Run) -> bool:
-    """Whether f has more than one hidden layer.
+def is_deep(ask: Ask, domain: Domain, run: Run) -> tuple[bool, list[Line]]:
+    """Whether f has more than one hidden layer, and the lines that were searched.
 
     For one hidden layer the slope along u changes by a_i|w_i·u| at the kink of unit i, on every line in direction u. A
     unit behind another layer, or a layer whose units are seen through another, changes by other amounts elsewhere.
@@ -30,11 +30,16 @@ def is_deep(ask: Ask, domain: Domain, run: Run) -> bool:
     beside = Line(line.origin + shift * (0.3 if domain.limited else 1.0), line.direction, line.reach, line.scale)
     if domain.limited:
         beside = domain_line(domain, beside)
-    one, two = kinks(ask, [line, beside], most=_MOST, over=lambda: run.over)
-    if not (one.whole and two.whole) or not len(one.t) or domain.limited:
+    # one after the other, so that a search that begins with the first line finds all its answers in the log
+    (one,) = kinks(ask, [line], most=_MOST, over=lambda: run.over)
+    if not one.whole or run.over:
+        return False, [line]
+    (two,) = kinks(ask, [beside], most=_MOST, over=lambda: run.over)
+    lines = [line, beside]
+    if not two.whole or not len(one.t) or domain.limited:
         # within a range a line need not meet every unit: only what both lines bend by can be compared
-        return _unlike(one.jump, two.jump) > 0.5
-    return max(_unlike(one.jump, two.jump), _unlike(two.jump, one.jump)) > _SHARE
+        return _unlike(one.jump, two.jump) > 0.5, lines
+    return max(_unlike(one.jump, two.jump), _unlike(two.jump, one.jump)) > _SHARE, lines
 
 
 def domain_line(domain: Domain, line: Line) -> Line:

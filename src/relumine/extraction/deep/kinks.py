@@ -12,7 +12,7 @@ from relumine.extraction.lines import Crossings, Line, kinks
 
 Array = NDArray[np.float64]
 
-__all__ = ["Segment", "segments"]
+__all__ = ["Segment", "on_lines", "segments"]
 
 
 @dataclass
@@ -37,18 +37,26 @@ class Segment:
         return np.asarray(self.start + np.multiply.outer(t, self.direction))
 
 
+def on_lines(ask: Callable[[Array], Array], lines: list[Line], most: int) -> list[Segment]:
+    """All kinks of lines that were given as such, one after the other: what was asked of them before is asked again."""
+    found = [kinks(lambda X: ask(X).reshape(len(X), -1), [line], most=most)[0] for line in lines]
+    ends = [(line.at(np.array(line.reach[0])), line.at(np.array(line.reach[1]))) for line in lines]
+    return [_segment(a, b, line.reach, crossings) for line, (a, b), crossings in zip(lines, ends, found)]
+
+
 def segments(ask: Callable[[Array], Array], starts: Array, ends: Array, scale: float, most: int) -> list[Segment]:
     """All kinks between ``starts`` and ``ends`` (n, d); ``scale``: distance from the middle within which most are."""
     lines, half = [], 0.5 * np.linalg.norm(ends - starts, axis=1)
     for a, b, r in zip(starts, ends, half):
         lines.append(Line(0.5 * (a + b), (b - a) / (2.0 * r), (-r, r), min(scale, r)))
     found = kinks(lambda X: ask(X).reshape(len(X), -1), lines, most=most)
-    return [_segment(a, b, r, crossings) for a, b, r, crossings in zip(starts, ends, half, found)]
+    return [_segment(a, b, (-r, r), crossings) for a, b, r, crossings in zip(starts, ends, half, found)]
 
 
-def _segment(start: Array, end: Array, half: float, found: Crossings) -> Segment:
-    slopes = np.array([float(piece.slope[0]) for piece in found.pieces]) * 2.0 * half
-    t = 0.5 * (found.t / half + 1.0)
+def _segment(start: Array, end: Array, reach: tuple[float, float], found: Crossings) -> Segment:
+    length = reach[1] - reach[0]
+    slopes = np.array([float(piece.slope[0]) for piece in found.pieces]) * length
+    t = (found.t - reach[0]) / length
     step = 0.0
     for lo, hi in found.doubts:
         before = [p for p in found.pieces if p.hi <= 0.5 * (lo + hi)]

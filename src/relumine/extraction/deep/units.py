@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Chart, Known
-from relumine.extraction.deep.kinks import segments
+from relumine.extraction.deep.kinks import Segment, on_lines, segments
 from relumine.extraction.deep.witnesses import Chord, Witness, jumps, measure, witnesses_of
+from relumine.extraction.lines import Line
 
 Array = NDArray[np.float64]
 
@@ -51,11 +52,19 @@ class Layer:
         self.tried: set[int] = set()
         self.plan = rng.normal(size=(_SKETCH, known.width))
 
+    def look_along(self, lines: list[Line]) -> None:
+        """As :meth:`look`, along given lines; for the first layer."""
+        chart = self.known.chart(lines[0].origin)
+        assert chart is not None
+        self._add([chart] * len(lines), on_lines(self.ask, lines, _MOST))
+
     def look(self, charts: list[Chart], starts: Array, ends: Array) -> None:
         """Find the kinks of new chords, sketch them, and update the units."""
         lengths = np.linalg.norm(ends - starts, axis=1)
         scale = np.sqrt(self.known.d) if not self.known.layers else float(np.median(lengths))
-        found = segments(self.ask, starts, ends, scale, _MOST * len(starts))
+        self._add(charts, segments(self.ask, starts, ends, scale, _MOST * len(starts)))
+
+    def _add(self, charts: list[Chart], found: list[Segment]) -> None:
         fresh = []
         for chart, segment in zip(charts, found):
             chord = Chord(chart, segment, len(self.chords))

@@ -18,6 +18,7 @@ from relumine.extraction.deep.kind import kind
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.signs import signs
 from relumine.extraction.deep.units import Layer, Unit
+from relumine.extraction.lines import Line
 from relumine.extraction.queries import Ended, Unanswered
 from relumine.fit.layers import minimise
 from relumine.network import Network
@@ -84,6 +85,7 @@ def extract_deep(
     *,
     budget: float = np.inf,
     plain: bool | None = None,
+    lines: list[Line] | None = None,
 ) -> Found:
     """Every layer of a ReLU network behind ``ask``, (n, d) to (n,) or (n, q).
 
@@ -96,6 +98,8 @@ def extract_deep(
     run : Run
     budget : float
         Most rows to ask.
+    lines : list of Line, optional
+        Lines that were searched before and cost nothing to search again.
     plain : bool, optional
         Whether the network's output is to be a plain number; found from the shape of the answers by default.
 
@@ -109,7 +113,7 @@ def extract_deep(
     """
     began = time.perf_counter()
     asked = Asked(ask, run.rng, budget, lambda: run.over, plain)
-    search = _Search(asked, dim, run)
+    search = _Search(asked, dim, run, lines or [])
     try:
         search.first()
         result = search.layers()
@@ -121,7 +125,8 @@ def extract_deep(
 
 
 class _Search:
-    def __init__(self, asked: Asked, dim: int, run: Run) -> None:
+    def __init__(self, asked: Asked, dim: int, run: Run, given: list[Line]) -> None:
+        self.given = given
         self.ask, self.dim, self.run, self.rng = asked, dim, run, run.rng
         self.known = Known(dim)
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
@@ -171,6 +176,9 @@ class _Search:
         quiet, before, patience, pairs, why = 0, -1, 2, None, "no unit was seen on three chords"
         for turn in range(rounds):
             count = (8 if turn == 0 else 4) if k else (self.lines if turn == 0 else 2)
+            if not k and turn == 0 and self.given:
+                layer.look_along(self.given)
+                count = max(count - len(self.given), 1)
             charts, starts, ends = chords(self.known, count, self.rng, pairs)
             if not charts:
                 why = f"no chart in which the active units of layer {k} move freely"
