@@ -1,8 +1,8 @@
 """Deep networks behind a black box: how often every layer comes back, for how many rows, in what time.
 
-Random networks from `planted.deep`; rows are counted by the box. *Exact*: relative error at most 1e-9 on fresh inputs and
-every parameter, up to order and scale, within 1e-6. Networks of others are read from the folder RELUMINE_NETS/deep, if
-it is set, and left out otherwise.
+Random networks from `planted.deep`; rows are counted by the box. *Exact*: relative error at most 1e-9 on fresh inputs
+and every parameter, up to order and scale, within 1e-6. Networks of others are read from the folder RELUMINE_NETS/deep,
+if it is set, and left out otherwise.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def section(report: Row) -> str:
         [
             "## Deep networks behind a black box",
             "`extract`, depth and widths unknown. *Exact*: relative error at most 1e-9 on 1000 fresh rows and every "
-            "parameter within 1e-6. *Function*: called exact, and the function is right to 1e-6; a unit that is never on "
-            "is then no error. `python -m benchmarks run --only deep`.",
+            "parameter within 1e-6. *Function*: called exact, and the function is right to 1e-6; a unit that is never "
+            "on is then no error. `python -m benchmarks run --only deep`.",
             table(header, lines),
         ]
     )

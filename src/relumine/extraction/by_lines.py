@@ -28,17 +28,17 @@ _REPEATS = 1e-9  # relative difference of two answers to one question that is ro
 
 
 def by_lines(
-    log: Queries, domain: Domain, run: Run, width: int | None, activation: Activation
+    log: Queries, domain: Domain, run: Run, width: int | None, activation: Activation, resumed: bool = True
 ) -> tuple[Recovery | None, str]:
-    """The recovery and ""; or None and why lines cannot be had."""
+    """The recovery and ""; or None and why lines cannot be had. ``resumed``: rows in the log are of an earlier run."""
 
     def ask(Z: Array) -> Array:
         return log.answers(domain.rows(Z))
 
     began = time.perf_counter()
-    if log.n:
+    if log.n and resumed:
         _same_box(log)
-    elif run.over:
+    elif run.over and not log.n:
         raise InvalidInput("the time (seconds=) was over before the black box was asked; give it more")
     ask(
         0.1 * domain.draw(np.random.default_rng(log.seed + 1), _AGAIN)

@@ -237,12 +237,13 @@ def _asked(
         log.way, log.budget = "chosen", 2_000_000 if budget is None else budget
         run.rng = np.random.default_rng(log.seed)
         deep = width is None and activation.name == "relu" and not where.domain.limited and shape.depth != 1
+        resumed = log.n > 0
         several, lines = _deep(log, where.domain, run) if deep else (False, [])
         run.rng = np.random.default_rng(log.seed)
         if deep and (several or shape.depth is not None):
             layered, rest = by_layers(log, where.domain, run, shape.depth, shape.widths, lines)
             return layered, "chosen", rest
-        result, reason = by_lines(log, where.domain, run, width, activation)
+        result, reason = by_lines(log, where.domain, run, width, activation, resumed)
         if deep and result is not None and result.status is Status.NOT_RECOVERED:
             other, rest = by_layers(log, where.domain, run, shape.depth, shape.widths, lines)
             if other.ok or rest is not None:

@@ -13,7 +13,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["is_deep"]
 
-_SHARE = 0.2  # of the jumps of a line that may have no partner on its parallel: kinks that coincide, or are missed
+_SHARE = 0.34  # of the jumps of a line that may have no partner on its parallel: kinks that coincide, or are missed
+_FEW = 5  # kinks of the first line next to which the second is searched: in deep networks nearly all jumps differ
 _SAME = 1e-6  # relative difference of two jumps that are one: measured 1e-9 … 1e-12
 _MOST = 30_000  # queries for the two lines
 
@@ -22,32 +23,23 @@ def is_deep(ask: Ask, domain: Domain, run: Run) -> tuple[bool, list[Line]]:
     """Whether f has more than one hidden layer, and the lines that were searched.
 
     For one hidden layer the slope along u changes by a_i|w_i·u| at the kink of unit i, on every line in direction u. A
-    unit behind another layer, or a layer whose units are seen through another, changes by other amounts elsewhere.
+    unit behind another layer, or one that is seen through another layer, changes by other amounts elsewhere.
     """
     line = domain.line(run.rng)
+    # the whole line, so that a search that begins with it finds all its answers in the log
+    (one,) = kinks(ask, [line], most=_MOST, over=lambda: run.over)
+    if not one.whole or run.over or len(one.t) < 2:
+        return False, [line]
     shift = domain.draw(run.rng, 1)[0]
     shift -= (shift @ line.direction) * line.direction
-    beside = Line(line.origin + shift * (0.3 if domain.limited else 1.0), line.direction, line.reach, line.scale)
-    if domain.limited:
-        beside = domain_line(domain, beside)
-    # one after the other, so that a search that begins with the first line finds all its answers in the log
-    (one,) = kinks(ask, [line], most=_MOST, over=lambda: run.over)
-    if not one.whole or run.over:
-        return False, [line]
-    (two,) = kinks(ask, [beside], most=_MOST, over=lambda: run.over)
-    lines = [line, beside]
-    if not two.whole or not len(one.t) or domain.limited:
-        # within a range a line need not meet every unit: only what both lines bend by can be compared
-        return _unlike(one.jump, two.jump) > 0.5, lines
-    return max(_unlike(one.jump, two.jump), _unlike(two.jump, one.jump)) > _SHARE, lines
-
-
-def domain_line(domain: Domain, line: Line) -> Line:
-    """The part of a line that lies within the range."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.sort(np.stack([(-1.0 - line.origin) / line.direction, (1.0 - line.origin) / line.direction]), axis=0)
-    reach = (0.999 * float(ends[0].max()), 0.999 * float(ends[1].min()))
-    return Line(line.origin, line.direction, reach, line.scale) if reach[0] < reach[1] else line
+    few = min(_FEW / len(one.t), 1.0)
+    lo, hi = np.quantile(one.t, [0.5 - 0.5 * few, 0.5 + 0.5 * few])
+    away = 0.5 * (hi - lo) + 0.1 * line.scale
+    reach = (max(float(lo - away), line.reach[0]), min(float(hi + away), line.reach[1]))
+    (two,) = kinks(
+        ask, [Line(line.origin + shift, line.direction, reach, line.scale)], most=_MOST, over=lambda: run.over
+    )
+    return _unlike(two.jump, one.jump) > _SHARE, [line]
 
 
 def _unlike(one: Array, two: Array) -> float:
