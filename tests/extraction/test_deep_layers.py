@@ -8,6 +8,7 @@ from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.whole import extract_deep
+from relumine.extraction.lines import kinks
 from relumine.extraction.sampling import make_domain
 from relumine.results import Status
 from relumine.run import Run
@@ -140,10 +141,17 @@ def test_half_way_the_rest_can_be_asked():
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("sizes", [(10, 20, 1), (30, 12, 1), (10, 10, 10, 1), (20, 10, 10, 10, 1)])
-def test_depth_from_parallel_lines(sizes, seed):
+def test_depth_from_parallel_lines(sizes, seed, monkeypatch):
     net = rl.planted.deep(sizes, rng=seed)
     domain = make_domain(sizes[0], None, None, None, None)
-    assert is_deep(lambda X: net(X).reshape(len(X), -1), domain, Run.of(seed))[0] == (len(sizes) > 3)
+    run = Run.of(seed)
+
+    def ask(X):
+        return net(X).reshape(len(X), -1)
+
+    monkeypatch.setattr("relumine.extraction.deep.depth._WORTH", 0)
+    (line,) = kinks(ask, [domain.line(run.rng)])
+    assert is_deep(ask, domain, run, line) == (len(sizes) > 3)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])

@@ -16,11 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from relumine import activations
 from relumine.activations import Activation, LeakyReLU
 from relumine.extraction.boxes import open_box
-from relumine.extraction.by_lines import by_lines
+from relumine.extraction.by_lines import DEEP, by_lines
 from relumine.extraction.deep.by_layers import Rest, by_layers
-from relumine.extraction.deep.depth import is_deep
-from relumine.extraction.lines import Line
-from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
+from relumine.extraction.queries import Queries
 from relumine.extraction.random_rows import PROBE, WIDER, RandomRows
 from relumine.extraction.sampling import Domain, Sampler, make_domain, make_sampler
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, Status
@@ -237,16 +235,10 @@ def _asked(
         log.way, log.budget = "chosen", 2_000_000 if budget is None else budget
         run.rng = np.random.default_rng(log.seed)
         deep = width is None and activation.name == "relu" and not where.domain.limited and shape.depth != 1
-        resumed = log.n > 0
-        several, lines = _deep(log, where.domain, run) if deep else (False, [])
-        run.rng = np.random.default_rng(log.seed)
-        if deep and (several or shape.depth is not None):
-            layered, rest = by_layers(log, where.domain, run, shape.depth, shape.widths, lines)
-            return layered, "chosen", rest
-        result, reason = by_lines(log, where.domain, run, width, activation, resumed)
-        if deep and result is not None and result.status is Status.NOT_RECOVERED:
-            other, rest = by_layers(log, where.domain, run, shape.depth, shape.widths, lines)
-            if other.ok or rest is not None:
+        result, reason = by_lines(log, where.domain, run, width, activation, deep)
+        if deep and (reason == DEEP or (result is not None and result.status is Status.NOT_RECOVERED)):
+            other, rest = by_layers(log, where.domain, run, shape.depth, shape.widths)
+            if result is None or other.ok or rest is not None:
                 return other, "chosen", rest
         if result is not None:
             return result, "chosen", None
@@ -281,15 +273,6 @@ def _widths(widths: Sequence[int] | None, width: int | None, depth: int | None) 
             remedy="give width for one layer, or widths for several",
         )
     return given
-
-
-def _deep(log: Queries, domain: Domain, run: Run) -> tuple[bool, list[Line]]:
-    """Whether there is more than one hidden layer, False where lines cannot say; and the lines searched for that."""
-    try:
-        return is_deep(lambda Z: log.answers(domain.rows(Z)), domain, run)
-    except (Ended, Unanswered, BlackBoxFailed):
-        log.forgive()
-        return False, []
 
 
 def _why_random(log: Queries, where: _Where, queries: str, activation: Activation, options: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.lines import Ask, Line, kinks
+from relumine.extraction.lines import Ask, Crossings, Line, kinks
 from relumine.extraction.sampling import Domain
 from relumine.run import Run
 
@@ -16,20 +16,19 @@ __all__ = ["is_deep"]
 _SHARE = 0.34  # of the jumps of a line that may have no partner on its parallel: kinks that coincide, or are missed
 _FEW = 5  # kinks of the first line next to which the second is searched: in deep networks nearly all jumps differ
 _SAME = 1e-6  # relative difference of two jumps that are one: measured 1e-9 … 1e-12
-_MOST = 30_000  # queries for the two lines
+_MOST = 30_000  # queries for the second line
+_WORTH = 190  # rows that the gradients of all pieces would take: fewer are spent rather than a second line
 
 
-def is_deep(ask: Ask, domain: Domain, run: Run) -> tuple[bool, list[Line]]:
-    """Whether f has more than one hidden layer, and the lines that were searched.
+def is_deep(ask: Ask, domain: Domain, run: Run, one: Crossings) -> bool:
+    """Whether f has more than one hidden layer, as far as a line parallel to one that was searched shows.
 
     For one hidden layer the slope along u changes by a_i|w_i·u| at the kink of unit i, on every line in direction u. A
     unit behind another layer, or one that is seen through another layer, changes by other amounts elsewhere.
     """
-    line = domain.line(run.rng)
-    # the whole line, so that a search that begins with it finds all its answers in the log
-    (one,) = kinks(ask, [line], most=_MOST, over=lambda: run.over)
-    if not one.whole or run.over or len(one.t) < 2:
-        return False, [line]
+    line = one.line
+    if len(one.t) * domain.d < _WORTH or domain.limited:
+        return False
     shift = domain.draw(run.rng, 1)[0]
     shift -= (shift @ line.direction) * line.direction
     few = min(_FEW / len(one.t), 1.0)
@@ -39,7 +38,7 @@ def is_deep(ask: Ask, domain: Domain, run: Run) -> tuple[bool, list[Line]]:
     (two,) = kinks(
         ask, [Line(line.origin + shift, line.direction, reach, line.scale)], most=_MOST, over=lambda: run.over
     )
-    return _unlike(two.jump, one.jump) > _SHARE, [line]
+    return two.whole and _unlike(two.jump, one.jump) > _SHARE
 
 
 def _unlike(one: Array, two: Array) -> float:
