@@ -237,7 +237,9 @@ def _asked(
         deep = width is None and activation.name == "relu" and not where.domain.limited and shape.depth != 1
         result, reason = by_lines(log, where.domain, run, width, activation, deep)
         if deep and (reason == DEEP or (result is not None and result.status is Status.NOT_RECOVERED)):
-            other, rest = by_layers(log, where.domain, run, shape.depth, shape.widths)
+            # the first line again: its answers are in the log
+            line = where.domain.line(np.random.default_rng(log.seed))
+            other, rest = by_layers(log, where.domain, run, shape.depth, shape.widths, [line])
             if result is None or other.ok or rest is not None:
                 return other, "chosen", rest
         if result is not None:
