@@ -17,7 +17,7 @@ _SHARE = 0.34  # of the jumps of a line that may have no partner on its parallel
 _FEW = 5  # kinks of the first line next to which the second is searched: in deep networks nearly all jumps differ
 _SAME = 1e-6  # relative difference of two jumps that are one: measured 1e-9 … 1e-12
 _MOST = 30_000  # queries for the second line
-_WORTH = 190  # rows that the gradients of all pieces would take: fewer are spent rather than a second line
+_WORTH = 201  # rows that the gradients of all pieces would take: fewer are spent rather than a second line
 
 
 def is_deep(ask: Ask, domain: Domain, run: Run, one: Crossings) -> bool:
