@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 __all__ = ["Found", "extract_deep"]
 
-_ROUNDS, _BRIEF = 24, 8  # looks at a layer; where the one before it may be another
+_ROUNDS, _BRIEF = 40, 8  # looks at a layer; where the one before it may be another
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
 _ROBUST = 200_000  # entries of the matrix up to which a linear programme is worth its time
 _CONFIRM = 300  # fresh rows where inputs usually are: at most 1 % of them may differ, with 95 % confidence
