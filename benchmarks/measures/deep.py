@@ -39,12 +39,12 @@ FULL: Row = {
         "100-16-16-16-16-16-16-16-16-1",
     ],
     "files": ["2_deep_nn_32_2_2_1", "2_deep_nn_512_2_2_1", "2_deep_nn_1024_2_2_1"],
-    "seeds": 5,
+    "seeds": 3,
     "first": 81000,
-    "limit": 180.0,
+    "limit": 60.0,
 }
 QUICK: Row = {"shapes": ["8-6-5-1"], "files": [], "seeds": 1, "first": 81000, "limit": 60.0}
-MINUTES = (60.0, 0.1)
+MINUTES = (20.0, 0.1)
 
 
 class Counted:

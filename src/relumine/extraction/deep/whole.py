@@ -32,8 +32,10 @@ __all__ = ["Found", "extract_deep"]
 _ROUNDS, _BRIEF = 40, 8  # looks at a layer; where the one before it may be another
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
 _ROBUST = 200_000  # entries of the matrix up to which a linear programme is worth its time
-_CONFIRM = 300  # fresh rows where inputs usually are: at most 1 % of them may differ, with 95 % confidence
-_WIDE, _CAREFUL = 3.0, 2000
+# Fresh rows where inputs usually are: at most 0.3 % of them may differ, with 95 % confidence. With 300 of them, two of
+# fifty boxes of random shape were called exact and lacked a unit that is on for one input in a hundred.
+_CONFIRM, _CAREFUL = 1000, 2000
+_WIDE, _FAR = 3.0, 300  # and so many further out, so much further
 _MOVES = 25  # pairs of inputs that the known layers cannot tell apart
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
@@ -371,7 +373,7 @@ class _Search:
             net = self.polished(net, *self.rows(int(1.15 * net.parameters) + 100))
             left, pairs = self.fresh(net)
         if left < _EXACT:
-            return Found(net, net.hidden, "all layers", 0, left, _CONFIRM, self.notes, self.doubts(net)), None
+            return Found(net, net.hidden, "all layers", 0, left, self.near(net), self.notes, self.doubts(net)), None
         return None, pairs
 
     def doubts(self, net: DeepNetwork) -> list[str]:
@@ -393,11 +395,14 @@ class _Search:
         self.tell(f"  polish {fit.history[0]:.1e} to {fit.loss:.1e}")
         return fit.network
 
+    def near(self, net: DeepNetwork) -> int:
+        """How many fresh rows: more where a linear part is left (signs are open) or weights were seldom in play."""
+        return _CAREFUL if net.head.v.any() or self.doubts(net) else _CONFIRM
+
     def fresh(self, net: DeepNetwork) -> tuple[float, tuple[Array, Array] | None]:
         """Root mean square error over the spread, on inputs never asked before, and pairs where only some fit."""
-        # a linear part is left where signs are open, and weights where units were seldom on together: look harder
-        near = _CONFIRM if not (net.head.v.any() or self.doubts(net)) else _CAREFUL
-        X = self.rng.normal(size=(near + _CONFIRM, self.dim))
+        near = self.near(net)
+        X = self.rng.normal(size=(near + _FAR, self.dim))
         X[near:] *= _WIDE  # further out, too: a unit that is seldom on near by may be on there
         Y = self.ask.values(X)
         error = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / max(float(Y[:near].std()), 1e-300)
