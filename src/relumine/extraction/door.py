@@ -17,6 +17,7 @@ from relumine import activations
 from relumine.activations import Activation, LeakyReLU
 from relumine.extraction.boxes import open_box
 from relumine.extraction.by_lines import by_lines
+from relumine.extraction.links import Link, LinkName, linked
 from relumine.extraction.queries import Queries
 from relumine.extraction.random_rows import PROBE, WIDER, RandomRows
 from relumine.extraction.sampling import Domain, Sampler, make_domain, make_sampler
@@ -34,7 +35,7 @@ class Extraction(Recovery):
 
     ``way``: "chosen" or "random" queries. ``queries``: rows asked (a row asked again after a failure counts once);
     ``calls``: calls of the box, ``retried`` of them repetitions after a failure; ``dropped``: rows it never answered.
-    ``X`` and ``y``: every row and its answer.
+    ``X`` and ``y``: every row and its answer. ``mapping``: how answers were mapped back, if they were.
     """
 
     queries: int = 0
@@ -44,6 +45,17 @@ class Extraction(Recovery):
     dropped: int = 0
     X: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     y: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    mapping: Link | None = None
+
+    @property
+    def link(self) -> str | None:
+        """The name of the link between the network and the answers: "logit", "softmax", "log" or None."""
+        return None if self.mapping is None else self.mapping.name
+
+    def predict(self, X: ArrayLike) -> Array:
+        """What the box would answer: probabilities, where there is a link; else the values of the network."""
+        Z = self.network(np.asarray(X, dtype=np.float64))
+        return Z if self.mapping is None else self.mapping.answers(Z)
 
     @property
     def recovery(self) -> Recovery:
@@ -63,6 +75,7 @@ def extract(
     budget: int | None = None,
     *,
     queries: Literal["chosen", "random"] = "chosen",
+    link: LinkName | None = None,
     mean: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     low: ArrayLike | None = None,
@@ -108,6 +121,10 @@ def extract(
         Most rows to ask; two million by default, 100 000 if they are random.
     queries : {"chosen", "random"}
         Choose every row by the answers before, or draw all of them.
+    link : {"auto", "logit", "softmax", "log"}, optional
+        The box answers a function of the network: a probability for each output (or two classes), the probabilities of
+        several classes, an exponential. "auto": probabilities are recognised. The network found gives logits, and
+        ``.predict`` what the box would answer.
     mean, scale : float or (d,) array, optional
         Where inputs usually are: centre and scale of lines and of Gaussian rows; standard by default.
     low, high : float or (d,) array, optional
@@ -182,7 +199,14 @@ def extract(
             raise InvalidInput("resume=True needs save=, the file with the queries of the run to go on from")
         if target.exists():
             log.resume()
+    mapping = None
+    if link is not None:
+        mapping, where = _linked(link, log, where, queries)
     result, way = _asked(log, where, queries, run, width, growth, budget, options)
+    if mapping is not None:
+        notes = (*result.certificate.notes, *mapping.notes)
+        result = replace(result, certificate=replace(result.certificate, notes=notes))
+    log.link = None
     X, y = log.data(everything=True)
     found = Extraction(
         **{f.name: getattr(result, f.name) for f in fields(Recovery)},
@@ -193,6 +217,7 @@ def extract(
         dropped=log.dropped,
         X=X,
         y=y,
+        mapping=mapping,
     )
     if on_failure == "raise" and not found.ok and found.status is not Status.INTERRUPTED:
         raise RecoveryFailed(found)
@@ -205,6 +230,19 @@ class _Where(NamedTuple):
     domain: Domain | None
     draw: Callable[[np.random.Generator, int], Array]
     wide: Callable[[np.random.Generator, int], Array] | None
+
+
+def _linked(link: str, log: Queries, where: _Where, queries: str) -> tuple[Link | None, _Where]:
+    """The link, recognised from a few answers; and where those have digits."""
+    if where.domain is None:
+        raise InvalidInput("link= with a sampler: where answers have digits is not known", argument="link")
+    fresh = not log.n
+    mapping, domain = linked(link, log, where.domain)
+    if fresh and queries == "chosen":
+        log.way = "chosen"
+    elif fresh:
+        log.set_aside()
+    return mapping, where._replace(domain=domain)
 
 
 def _asked(

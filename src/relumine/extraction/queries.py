@@ -6,6 +6,7 @@ import io
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,18 @@ class Unanswered(RelumineError):
     """The box does not answer some rows that lines need; random rows can do without them."""
 
 
+class Mapping(Protocol):
+    """What maps answers (n, q) back to values of a network, NaN where they have no digits."""
+
+    def values(self, Y: Array) -> Array:
+        """(n, q) or fewer columns."""
+        ...
+
+
 class Queries:
     """Rows asked and values answered.
+
+    With a ``link`` the values are the answers mapped back; what is remembered, and saved, are the answers themselves.
 
     Parameters
     ----------
@@ -82,6 +93,7 @@ class Queries:
         self.box, self.dim, self.retries, self.pause = box, dim, retries, pause
         self.budget, self.timeout, self.run = budget, timeout, run or Run.of()
         self.way, self.seed = "", 0
+        self.link: Mapping | None = None
         self._index: dict[int, int] = {}
         self.rate, self.file = rate_limit, save
         self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
@@ -113,7 +125,7 @@ class Queries:
             self.save()
 
     def answers(self, X: Array) -> Array:
-        """The values (n, q) at the rows of X; no row is asked that was answered before."""
+        """The values (n, q) at the rows of X, NaN where a link has no digits; what was answered is not asked again."""
         X = self.box.rounded(X)
         keys = [hash(row.tobytes()) for row in X]
         new = [i for i, key in enumerate(keys) if key not in self._index]
@@ -126,7 +138,10 @@ class Queries:
         at = [self._index.get(key, -1) for key in keys]
         if min(at, default=0) < 0:
             raise Unanswered(f"{at.count(-1)} of {len(X)} rows on a line have no answer")
-        return self._values_at(np.array(at, dtype=np.intp))
+        return self._mapped(self._values_at(np.array(at, dtype=np.intp)))
+
+    def _mapped(self, Y: Array) -> Array:
+        return Y if self.link is None else self.link.values(Y)
 
     def _values_at(self, at: NDArray[np.intp]) -> Array:
         """Answers by number; those of one call lie in one part or a few."""
@@ -166,7 +181,7 @@ class Queries:
             self.retried += not np.isfinite(values[left]).all()
         if not np.isfinite(values).all(axis=1).any():
             self._give_up(f"asked again for rows it had answered: {word}")
-        return values
+        return self._mapped(values)
 
     def forgive(self) -> None:
         """Forget the rows given up one after the other: it was those rows, not the box."""
@@ -242,16 +257,27 @@ class Queries:
     # -- what is known -----------------------------------------------------------------------------------------
 
     def data(self, everything: bool = False) -> tuple[Array, Array]:
-        """X (n, d) and y: (n,), or (n, q) for several outputs; ``everything``: also what was set aside."""
-        if len(self.parts) == 1:
-            X, y = self.parts[0]
-            y = y[:, 0] if self._plain or self._q is None else y
-            return (X, y) if everything or not self._aside else (X[self._aside :], y[self._aside :])
-        X = np.concatenate([X for X, _ in self.parts]) if self.parts else np.zeros((0, self.dim))
-        y = np.concatenate([y for _, y in self.parts]) if self.parts else np.zeros((0, 1))
-        self.parts = [(X, y)] if len(X) else []
-        y = y[:, 0] if self._plain or self._q is None else y
-        return (X, y) if everything or not self._aside else (X[self._aside :], y[self._aside :])
+        """X (n, d) and y: (n,), or (n, q) for several outputs; ``everything``: also what was set aside.
+
+        With a link: rows that have digits, mapped back.
+        """
+        X, Y = self.answered()
+        if not everything and self._aside:
+            X, Y = X[self._aside :], Y[self._aside :]
+        if self.link is not None and len(Y):
+            Y = self.link.values(Y)
+            good = np.isfinite(Y).all(axis=1)
+            X, Y = X[good], Y[good]
+        return X, Y[:, 0] if self.plain else Y
+
+    def answered(self) -> tuple[Array, Array]:
+        """Every row and the answer of the box itself, (n, q)."""
+        if len(self.parts) != 1:
+            X = np.concatenate([X for X, _ in self.parts]) if self.parts else np.zeros((0, self.dim))
+            Y = np.concatenate([Y for _, Y in self.parts]) if self.parts else np.zeros((0, 1))
+            self.parts = [(X, Y)] if len(X) else []
+            return X, Y
+        return self.parts[0]
 
     def set_aside(self) -> None:
         """What was asked so far stays in the log, but :meth:`data` begins after it: rows on lines are no sample."""
@@ -259,11 +285,17 @@ class Queries:
 
     @property
     def plain(self) -> bool:
-        """Whether the box answers one number a row."""
-        return self._plain or self._q is None
+        """Whether the values are one number a row: as the box answers, or as a link makes of two classes."""
+        return self._plain or self._q is None or getattr(self.link, "pair", False)
 
     def some(self, most: int) -> tuple[Array, Array]:
-        """A few of the rows answered and their values (k, q), from all over the log."""
+        """A few of the rows answered and their values (k, q), from all over the log; with a link: rows with digits."""
+        if self.link is not None:
+            X, Y = self.answered()
+            values = self.link.values(Y)
+            good = np.flatnonzero(np.isfinite(values).all(axis=1))
+            at = good[np.unique(np.linspace(0, len(good) - 1, most).astype(int))]
+            return X[at], values[at]
         at = np.unique(np.linspace(0, self._n - 1, most).astype(int))
         starts = np.cumsum([0, *(len(y) for _, y in self.parts)])
         part = np.searchsorted(starts, at, side="right") - 1
@@ -275,7 +307,8 @@ class Queries:
         self._saved = time.monotonic()
         if self.file is None or not self.parts:
             return
-        X, y = self.data(everything=True)
+        X, y = self.answered()
+        y = y[:, 0] if self._plain else y
         buffer = io.BytesIO()
         np.savez(buffer, X=X, y=y, way=np.array([*self.way.encode()], dtype=np.float64), seed=_halves(self.seed))
         write_atomically(self.file, buffer.getvalue())
