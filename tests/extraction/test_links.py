@@ -35,7 +35,7 @@ def classes(name: str, width: int, seed: int) -> tuple[object, np.ndarray, rl.Ne
     from sklearn.utils._testing import ignore_warnings
 
     X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    pipe = make_pipeline(StandardScaler(), MLPClassifier((width,), max_iter=60, random_state=seed))
+    pipe = make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(width,), max_iter=60, random_state=seed))
     ignore_warnings(pipe.fit, category=ConvergenceWarning)(X, y)
     scaler, mlp = pipe[0], pipe[-1]
     W = mlp.coefs_[0].T / scaler.scale_

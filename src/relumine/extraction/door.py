@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations
 from relumine.activations import Activation, LeakyReLU
-from relumine.extraction.boxes import open_box
+from relumine.extraction.boxes import Form, open_box
 from relumine.extraction.by_lines import by_lines
 from relumine.extraction.links import Link, LinkName, linked
 from relumine.extraction.queries import Queries
@@ -86,6 +86,8 @@ def extract(
     retries: int = 4,
     pause: float = 0.05,
     timeout: float = 300.0,
+    rows: Literal["one", "many"] | None = None,
+    columns: Sequence[str] | None = None,
     rate_limit: float | None = None,
     save: str | PathLike[str] | None = None,
     resume: bool = False,
@@ -110,11 +112,12 @@ def extract(
 
     Parameters
     ----------
-    f : callable, str, path, list of str or torch module
-        A function from (n, d) to (n,) or (n, q); ``"module:function"``; an ``.onnx`` file; a torch module; or a
-        command that reads rows of comma-separated numbers and prints a line for each (no shell is involved).
+    f : callable, estimator, str, path, list of str or torch module
+        A function from (n, d) to (n,) or (n, q), or of one row; a fitted scikit-learn estimator or pipeline (asked by
+        ``predict``, with a ``link`` by ``predict_proba``); ``"module:function"``; an ``.onnx`` file; a torch module; or
+        a command that reads rows of comma-separated numbers and prints a line for each (no shell is involved).
     dim : int, optional
-        Number of inputs; known from an ONNX file or a torch module.
+        Number of inputs; known from an ONNX file, a torch module, a fitted estimator, or ``columns``.
     width : int, optional
         Number of hidden units; found when None. Chosen queries do not need it.
     budget : int, optional
@@ -140,6 +143,10 @@ def extract(
         is split, and a single row that keeps failing is left out.
     timeout : float
         Seconds that one call may take; then it is abandoned and counts as failed.
+    rows : {"one", "many"}, optional
+        Whether a function takes a single row (d,) or many (n, d); found out by the first call when None.
+    columns : sequence of str, optional
+        Names of the inputs: the box is handed a pandas DataFrame with these columns.
     rate_limit : float, optional
         Most rows per second.
     save : path, optional
@@ -169,7 +176,7 @@ def extract(
     >>> found.status.value, found.network.m, found.way
     ('exact', 3, 'chosen')
     """
-    box = open_box(f, timeout)
+    box = open_box(f, timeout, _form(link, rows, columns))
     dim = box.dim if dim is None else dim
     _check(dim, box.dim, width, budget, growth, batch, retries, rate_limit, seconds, queries)
     assert dim is not None
@@ -222,6 +229,15 @@ def extract(
     if on_failure == "raise" and not found.ok and found.status is not Status.INTERRUPTED:
         raise RecoveryFailed(found)
     return found
+
+
+def _form(link: str | None, rows: str | None, columns: Sequence[str] | None) -> Form:
+    """How the box is to be asked, checked."""
+    if rows not in (None, "one", "many"):
+        raise InvalidInput(f"rows must be 'one', 'many' or None (find out), got {rows!r}", argument="rows")
+    if columns is not None and (isinstance(columns, str) or not len(columns)):
+        raise InvalidInput(f"columns is a list of names, one for each input; got {columns!r}", argument="columns")
+    return Form(link, rows, None if columns is None else tuple(columns))
 
 
 class _Where(NamedTuple):
