@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.extraction.black_boxes import SECRET, WIDE, found
+from tests.extraction.black_boxes import SECRET, WIDE, Flaky, found
 
 import relumine as rl
-from relumine.extraction import open_box
+from relumine.extraction import door, open_box
 from relumine.results import InvalidInput, Status
 
 
@@ -142,3 +145,77 @@ def test_batch_norm_of_a_torch_module_is_folded() -> None:
     with torch.no_grad():
         expected = net.double().eval()(torch.from_numpy(X)).numpy()[:, 0]
     assert np.abs(result.network(X) - expected).max() < 1e-9
+
+
+class Slow:
+    """A box that takes its time for every call, and counts how many are made at the same time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.now, self.most, self.lock = seconds, 0, 0, threading.Lock()
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(self.seconds)
+        with self.lock:
+            self.now -= 1
+        return SECRET(X)
+
+
+def test_workers_ask_at_the_same_time_and_answers_keep_their_order() -> None:
+    slow = Slow(0.002)
+    result = found(slow, batch=4, workers=8)
+    assert result.status is Status.EXACT
+    assert 4 <= slow.most <= 8
+    assert np.allclose(result.y, SECRET(result.X), rtol=1e-12, atol=1e-12)
+    assert found(Flaky(0.2), batch=4, workers=3, retries=20).status is Status.EXACT
+
+
+@pytest.mark.slow
+def test_eight_workers_take_a_fifth_of_the_time() -> None:
+    spent = []
+    for workers in (1, 8):
+        began = time.monotonic()
+        assert found(Slow(0.05), batch=1, workers=workers).status is Status.EXACT
+        spent.append(time.monotonic() - began)
+    assert spent[1] <= spent[0] / 5.0
+
+
+class Hangs:
+    """Never comes back from a call that reaches its row number ``row``."""
+
+    def __init__(self, row: int) -> None:
+        self.row, self.seen, self.free = row, 0, threading.Event()
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        self.seen += len(X)
+        if self.seen >= self.row:
+            self.free.wait(60.0)
+        return SECRET(X)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_box_that_hangs_ends_in_time_and_is_resumed(tmp_path: Path, workers: int) -> None:
+    hangs, began = Hangs(60), time.monotonic()
+    result = found(hangs, seconds=1.5, batch=8, workers=workers, save=tmp_path / "log.npz", on_failure="return")
+    assert time.monotonic() - began < 2.2
+    hangs.free.set()
+    assert result.status is Status.INTERRUPTED
+    assert 0 < len(result.X) < 60
+    again = found(SECRET, save=tmp_path / "log.npz", resume=True)
+    assert again.status is Status.EXACT
+    assert len(again.X) > len(result.X)
+
+
+@pytest.mark.parametrize("workers", [0, 1.5, True])
+def test_workers_are_a_number(workers: object) -> None:
+    with pytest.raises(InvalidInput):
+        found(SECRET, workers=workers)
+
+
+def test_without_a_limit_there_is_one_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "_LIMIT", 0.5)
+    result = found(Slow(0.1), batch=4, on_failure="return")
+    assert result.status is Status.INTERRUPTED
+    assert "seconds=" in result.message

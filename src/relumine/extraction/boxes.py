@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from relumine.results import InvalidInput, MissingPackage
 
 Array = NDArray[np.float64]
 
-__all__ = ["Box", "Form", "call", "open_box"]
+__all__ = ["Box", "Form", "call", "calls", "open_box"]
 
 _MOST_OUTPUT = 1 << 28  # bytes a command may print for one call: a box that prints without end must not fill the memory
 
@@ -48,25 +49,33 @@ def call(box: Box, X: Array, seconds: float) -> Any:
 
     Whatever the box raises is raised here, ``SystemExit`` as a ``RuntimeError``: it ends the box, not the program.
     """
-    answer: list[Any] = []
-    raised: list[BaseException] = []
+    (answer,) = calls(box, [X], seconds)
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
-    def work() -> None:
+
+def calls(box: Box, several: Sequence[Array], seconds: float) -> list[Any]:
+    """Calls at the same time, each in its thread: the answers in order, or what was raised instead of an answer."""
+    answers: list[Any] = [TimeoutError(f"no answer within {seconds:.3g} s")] * len(several)
+
+    def work(i: int) -> None:
         try:
-            answer.append(box.ask(X))
+            answers[i] = box.ask(several[i])
+        except SystemExit as error:
+            answers[i] = RuntimeError(f"the box wanted to end the program (exit code {error.code!r})")
         except BaseException as error:  # the thread has no one else to tell
-            raised.append(error)
+            answers[i] = error
 
-    thread = Thread(target=work, name=f"relumine box {box.name}", daemon=True)
-    thread.start()
-    thread.join(min(max(seconds, 0.001), 1e6))
-    if raised:
-        if isinstance(raised[0], SystemExit):
-            raise RuntimeError(f"the box wanted to end the program (exit code {raised[0].code!r})")
-        raise raised[0]
-    if not answer:
-        raise TimeoutError(f"no answer within {seconds:.3g} s")
-    return answer[0]
+    threads = [
+        Thread(target=work, args=(i,), name=f"relumine box {box.name}", daemon=True) for i in range(len(several))
+    ]
+    end = time.monotonic() + min(max(seconds, 0.001), 1e6)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(end - time.monotonic(), 0.0))
+    return [*answers]  # a copy: a call that was abandoned may still end
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["Extraction", "extract"]
 
+_LIMIT = 3600.0  # seconds, where the user gives none: an endless search helps nobody, and a log can be resumed
+
 
 @dataclass(frozen=True)
 class Extraction(Recovery):
@@ -88,6 +90,7 @@ def extract(
     timeout: float = 300.0,
     rows: Literal["one", "many"] | None = None,
     columns: Sequence[str] | None = None,
+    workers: int = 1,
     rate_limit: float | None = None,
     save: str | PathLike[str] | None = None,
     resume: bool = False,
@@ -147,13 +150,17 @@ def extract(
         Whether a function takes a single row (d,) or many (n, d); found out by the first call when None.
     columns : sequence of str, optional
         Names of the inputs: the box is handed a pandas DataFrame with these columns.
+    workers : int
+        Calls of the box at the same time, in threads: for boxes that wait rather than compute.
     rate_limit : float, optional
         Most rows per second.
     save : path, optional
         Keep all queries in this .npz file, also when the run is interrupted or the box fails.
     resume : bool
         Begin with the queries in ``save``.
-    rng, seconds, progress, on_failure, options
+    seconds : float, optional
+        Most seconds that this may take: an hour if None; ``float("inf")`` for no limit.
+    rng, progress, on_failure, options
         As in :func:`relumine.recover`; ``options`` (activation, starts, …) are passed on to it.
 
     Returns
@@ -178,7 +185,7 @@ def extract(
     """
     box = open_box(f, timeout, _form(link, rows, columns))
     dim = box.dim if dim is None else dim
-    _check(dim, box.dim, width, budget, growth, batch, retries, rate_limit, seconds, queries)
+    _check(dim, box.dim, width, budget, growth, batch, retries, rate_limit, seconds, queries, workers)
     assert dim is not None
     where = _Where(
         make_domain(dim, mean, scale, low, high) if sampler is None else None,
@@ -188,7 +195,8 @@ def extract(
         else make_sampler(dim, mean, WIDER * np.asarray(1.0 if scale is None else scale), None, None, None),
     )
     target = None if save is None else _target(Path(save), resume)
-    run = Run(np.random.default_rng(0), float("inf") if seconds is None else time.monotonic() + seconds, progress)
+    limit = _LIMIT if seconds is None else seconds
+    run = Run(np.random.default_rng(0), time.monotonic() + limit, progress)
     log = Queries(
         box,
         dim,
@@ -198,6 +206,7 @@ def extract(
         batch=batch,
         save=target,
         timeout=timeout,
+        workers=workers,
         run=run,
     )
     log.seed = _seed(rng)
@@ -210,6 +219,9 @@ def extract(
     if link is not None:
         mapping, where = _linked(link, log, where, queries)
     result, way = _asked(log, where, queries, run, width, growth, budget, options)
+    if seconds is None and result.status is Status.INTERRUPTED and run.left <= 0.0:
+        word = f"{result.message} Without seconds= the limit is {_LIMIT / 60.0:g} minutes."
+        result = replace(result, message=word)
     if mapping is not None:
         notes = (*result.certificate.notes, *mapping.notes)
         result = replace(result, certificate=replace(result.certificate, notes=notes))
@@ -316,6 +328,7 @@ def _check(
     rate_limit: float | None,
     seconds: float | None,
     queries: str,
+    workers: int,
 ) -> None:
     """The numbers at the door."""
     if queries not in ("chosen", "random"):
@@ -324,7 +337,12 @@ def _check(
         raise InvalidInput("dim is needed: the number of inputs of the black box")
     if known is not None and known != dim:
         raise InvalidInput(f"the black box has {known} inputs, and dim={dim} was given")
-    for name, value, least in (("dim", dim, 1), ("budget", budget, 2 * PROBE), ("batch", batch, 1)):
+    for name, value, least in (
+        ("dim", dim, 1),
+        ("budget", budget, 2 * PROBE),
+        ("batch", batch, 1),
+        ("workers", workers, 1),
+    ):
         if name == "budget" and value is None:
             continue
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:

@@ -110,7 +110,7 @@ class _FindOut:
         good = np.shape(answer)[:1] == (len(X),)
         if good and len(X) == X.shape[1]:
             good = np.shape(self.ask(X[:-1]))[:1] == (len(X) - 1,)
-        return good
+        return bool(good)
 
     def _one(self, X: Any) -> bool:
         """Whether single rows are answered and many still are not; then they are asked one by one from now on."""

@@ -6,12 +6,12 @@ import io
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.boxes import Box, call
+from relumine.extraction.boxes import Box, call, calls
 from relumine.formats.files import write_atomically
 from relumine.formats.npz import arrays
 from relumine.results import InvalidInput, RelumineError
@@ -72,6 +72,8 @@ class Queries:
         Most rows to ask by :meth:`answers`.
     timeout : float
         Seconds that one call may take; then it is abandoned and counts as failed.
+    workers : int
+        Calls at the same time.
     run : Run, optional
         Deadline and stop request.
     """
@@ -88,9 +90,10 @@ class Queries:
         save: Path | None = None,
         budget: int = 1 << 62,
         timeout: float = 300.0,
+        workers: int = 1,
         run: Run | None = None,
     ) -> None:
-        self.box, self.dim, self.retries, self.pause = box, dim, retries, pause
+        self.box, self.dim, self.retries, self.pause, self.workers = box, dim, retries, pause, workers
         self.budget, self.timeout, self.run = budget, timeout, run or Run.of()
         self.way, self.seed = "", 0
         self.link: Mapping | None = None
@@ -112,17 +115,28 @@ class Queries:
 
     def ask(self, X: Array, keep_going: Callable[[], bool] = lambda: True) -> None:
         """Ask for the rows of X and remember the answers; saved also if this ends with an error or Ctrl-C."""
+        size = min(self.batch, max(1, -(-len(X) // self.workers)))
+        parts = [X[start : start + size] for start in range(0, len(X), size)]
         try:
-            for start in range(0, len(X), self.batch):
-                if not keep_going():
-                    break
-                rows = self.box.rounded(X[start : start + self.batch])
-                self.count += len(rows)
-                self._answer(rows, self.retries)
+            while parts and keep_going():
+                together = 1 if not self._n else self.workers  # the first answer says what the box is like
+                group = [self.box.rounded(rows) for rows in parts[:together]]
+                parts = parts[together:]
+                self.count += sum(map(len, group))
+                for rows, answer in zip(group, self._together(group)):
+                    self._answer(rows, self.retries, answer)
                 if time.monotonic() - self._saved > _EVERY:
                     self.save()
         finally:
             self.save()
+
+    def _together(self, group: list[Array]) -> list[Any]:
+        """Answers of calls at the same time, in order; None where there is one call, which is made later."""
+        if len(group) == 1:
+            return [None]
+        self._wait(0, sum(map(len, group)))
+        self.calls += len(group)
+        return calls(self.box, [X.copy() for X in group], min(self.timeout, self.run.left))
 
     def answers(self, X: Array) -> Array:
         """The values (n, q) at the rows of X, NaN where a link has no digits; what was answered is not asked again."""
@@ -187,21 +201,23 @@ class Queries:
         """Forget the rows given up one after the other: it was those rows, not the box."""
         self._misses = 0
 
-    def _answer(self, X: Array, retries: int) -> None:
-        """Ask, try again what failed, split what keeps failing."""
+    def _answer(self, X: Array, retries: int, answer: Any = None) -> None:
+        """Ask (unless there is an answer already), try again what failed, split what keeps failing."""
         word = _NOT_FINITE
         for attempt in range(retries + 1):
-            if self.run.over and self._n:
+            if self.run.over and self._n and answer is None:
                 return
-            self._wait(attempt, len(X))
+            if answer is None:
+                self._wait(attempt, len(X))
             self.retried += attempt > 0
             try:
-                y = self._values(X)
+                y = self._values(X) if answer is None else self._checked(answer, len(X))
             except InvalidInput:
                 raise
             except Exception as error:  # whatever the box raises is its failure, not ours
-                word = f"{type(error).__name__}: {error}"
+                word, answer = f"{type(error).__name__}: {error}", None
                 continue
+            answer = None
             good = np.isfinite(y).all(axis=1)
             if good.any():
                 self._misses = 0
@@ -223,14 +239,19 @@ class Queries:
     def _values(self, X: Array) -> Array:
         """One call: an (n, q) array, NaN included; anything else is an error."""
         self.calls += 1
-        answer = np.asarray(call(self.box, X.copy(), min(self.timeout, self.run.left)))
-        if np.iscomplexobj(answer):
+        return self._checked(call(self.box, X.copy(), min(self.timeout, self.run.left)), len(X))
+
+    def _checked(self, answer: Any, n: int) -> Array:
+        if isinstance(answer, BaseException):
+            raise answer
+        given = np.asarray(answer)
+        if np.iscomplexobj(given):
             raise InvalidInput(f"the black box {self.box.name} answers complex numbers; wrap it to answer real ones")
-        y = answer.astype(np.float64)
-        if y.shape[:1] != (len(X),) or y.ndim > 2 or (y.ndim == 2 and not y.shape[1]):
-            raise ValueError(f"{len(X)} rows were asked and an answer of shape {y.shape} came")
+        y: Array = given.astype(np.float64)
+        if y.shape[:1] != (n,) or y.ndim > 2 or (y.ndim == 2 and not y.shape[1]):
+            raise ValueError(f"{n} rows were asked and an answer of shape {y.shape} came")
         plain = y.ndim == 1 or y.shape[1] == 1
-        y = y.reshape(len(X), -1)
+        y = y.reshape(n, -1)
         if self._q is not None and y.shape[1] != self._q:
             raise ValueError(f"{self._q} outputs came before, and now {y.shape[1]}")
         if self._q is None and np.isfinite(y).all(axis=1).any():  # only an answer that counts says how many there are
@@ -239,11 +260,12 @@ class Queries:
 
     def _wait(self, attempt: int, rows: int) -> None:
         """Back off before a new try; keep to the rate."""
+        left = max(self.run.left, 0.0)
         if attempt:
-            time.sleep(self.pause * 2.0 ** (attempt - 1))
+            time.sleep(min(self.pause * 2.0 ** (attempt - 1), left))
         if self.rate is not None:
             now = time.monotonic()
-            time.sleep(max(self._next - now, 0.0))
+            time.sleep(min(max(self._next - now, 0.0), left))
             self._next = max(self._next, now) + rows / self.rate
 
     def _give_up(self, word: str) -> None:
