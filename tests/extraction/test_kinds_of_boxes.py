@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.cli.cli_runs import run
 from tests.extraction.black_boxes import SECRET, WIDE, Flaky, found
 
 import relumine as rl
@@ -219,3 +221,20 @@ def test_without_a_limit_there_is_one_and_it_is_said(monkeypatch: pytest.MonkeyP
     result = found(Slow(0.1), batch=4, on_failure="return")
     assert result.status is Status.INTERRUPTED
     assert "seconds=" in result.message
+
+
+def test_links_and_workers_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("a_classifier_of_mine.py").write_text(
+        "import numpy as np\n"
+        "def f(X):\n"
+        "    return 1 / (1 + np.exp(-np.maximum(X[:, 0] + 2 * X[:, 1] + 0.3, 0) + X[:, 2]))\n"
+    )
+    options = ("--dim", 3, "--json", "-q", "--workers", 2)
+    result = run("extract", "a_classifier_of_mine:f", *options, "--link", "auto", "--mean", 0.1, "--scale", 1.5)
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    assert content["status"] == "exact"
+    assert "logits" in str(content["certificate"])
+    assert run("extract", "a_classifier_of_mine:f", *options, "--link", "probit").exit_code == 2
