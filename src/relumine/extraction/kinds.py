@@ -1,0 +1,117 @@
+"""What a box is that lines do not recover: told by about a hundred rows, and by what the user can do about it.
+
+At random places x and in random directions u the box is asked at x, x ± hu and x ± hu/2. With Δ(h) = f(x + hu) − 2f(x) +
+f(x − hu): a piecewise linear function has Δ = 0 at nearly all places; a smooth one Δ(h) ≈ 4 Δ(h/2); one made of steps
+does not move at all, f(x ± hu) = f(x); a random one gives another answer to the same question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.extraction.links import link_of
+from relumine.results import InvalidInput
+
+Array = NDArray[np.float64]
+
+__all__ = ["Kind", "kind_of"]
+
+_PLACES = 24  # five rows each; a network with a thousand kinks on a line bends at one place in a hundred
+_STEP = 1e-2  # h, in units of the inputs' scale: a smooth function then bends by 1e-4 of its size, and rounding by 1e-15
+_BENT = 1e-9  # of the size of the answers: more than double precision leaves in Δ, less than any curvature of interest
+_MOST = 0.8  # share of the places that must agree
+_LABELS = 16  # different answers, at most, that are labels and not numbers
+_DECIMALS = 8  # rounding to more is that of single precision, or does no harm
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``name``; ``word``: a sentence on what it is and what would help; ``hopeless``: no search will find a network."""
+
+    name: str
+    word: str = ""
+    hopeless: bool = False
+
+
+def kind_of(ask: Callable[[Array], Array], again: Callable[[Array], Array], draw: Callable[[int], Array]) -> Kind:
+    """The kind of a box by its answers.
+
+    Parameters
+    ----------
+    ask, again : callable
+        (n, d) → (n, q), in standard coordinates; ``again`` asks the box although it has answered before.
+    draw : callable
+        n → (n, d), places where inputs usually are.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> f = lambda X: np.tanh(X[:, :1])
+    >>> kind_of(f, f, lambda n: rng.normal(size=(n, 3))).name
+    'smooth'
+    """
+    x = draw(_PLACES)
+    u = draw(_PLACES)
+    u *= _STEP * np.linalg.norm(x, axis=1, keepdims=True) / np.linalg.norm(u, axis=1, keepdims=True)
+    rows = ask(np.concatenate([x, x - u, x + u, x - 0.5 * u, x + 0.5 * u]))
+    here, before, after, nearer, next_to = np.split(rows, 5)
+    size = max(float(np.abs(here).max()), 1e-300)
+    bend, small = (np.abs(a + b - 2.0 * here).max(axis=1) for a, b in ((before, after), (nearer, next_to)))
+    if np.nanmax(np.abs(again(x) - here)) > 1e-6 * size:
+        return Kind("random", "The box is random: asked the same again, it gives other answers.")
+    values = np.unique(rows, axis=0)
+    if len(values) == 1:
+        return Kind("constant", "The answers are all the same: where inputs usually are (mean=, scale=), nothing varies.")
+    still = (np.abs(after - before).max(axis=1) <= 1e-14 * size).mean()
+    if still >= _MOST:
+        return _pieces(values)
+    if _probabilities(rows):
+        word = "The answers are probabilities: link='auto' maps them back to the values of a network."
+        return Kind("probabilities", word, hopeless=True)
+    places = _decimals(rows)
+    if places is not None:
+        word = f"The answers are rounded to {places} decimals: ask for all of them, or for answers in another unit."
+        return Kind("rounded", word)
+    bent = bend > _BENT * size
+    smooth = bent & (bend > 3.0 * small) & (bend < 5.0 * small)
+    if smooth.mean() >= _MOST:
+        word = (
+            "The answers bend everywhere, smoothly: this is no network of ReLU units. Smooth units are searched with "
+            "activation='tanh', 'sigmoid', 'softplus', 'gelu' or 'silu'."
+        )
+        return Kind("smooth", word, hopeless=True)
+    return Kind("piecewise linear" if bent.mean() < 0.5 else "unknown")
+
+
+def _pieces(values: Array) -> Kind:
+    """Answers that do not move when the input does."""
+    if len(values) <= _LABELS:
+        some = ", ".join(f"{v:g}" for v in np.unique(values)[:4])
+        word = (
+            f"The answers are labels, {len(values)} different ones ({some}{', …' if len(values) > 4 else ''}): they say on "
+            "which side of a boundary a row is, and nothing about how far. Ask for probabilities (predict_proba, with "
+            "link='auto') or scores instead."
+        )
+        return Kind("labels", word, hopeless=True)
+    word = "The answers are constant but for jumps, as those of trees and of rounding to few digits: this is no network."
+    return Kind("steps", word, hopeless=True)
+
+
+def _probabilities(rows: Array) -> bool:
+    try:
+        return link_of("auto", rows) is not None
+    except InvalidInput:  # labels
+        return False
+
+
+def _decimals(rows: Array) -> int | None:
+    """The number of decimals to which all answers are rounded, if there are so few."""
+    for k in range(_DECIMALS + 1):
+        scaled = rows * 10.0**k
+        if (np.abs(scaled - np.round(scaled)) <= 1e-9 + 1e-15 * np.abs(scaled)).all():
+            return k
+    return None
