@@ -2,7 +2,9 @@
 
 The search is Levenberg–Marquardt with the linear parameters projected out, from a start of random or spectral
 directions, with 1.5 times the units or just as many, in the sign-free form |z|/2 (plus affine part) or the ordinary
-form max(z, 0). A variant starts again until a fit is exact or its time (five times relumine's) is over.
+form max(z, 0). A variant starts again until a fit is exact or its time (five times relumine's) is over. With cycles it
+goes on from its own network, random units beside it, and starts afresh every few cycles; with early signs a fit that is
+near is tried without its affine part.
 """
 
 from __future__ import annotations
@@ -27,17 +29,32 @@ from relumine.fit.levenberg import minimise
 from relumine.fit.prune import SEARCH, polish, prune
 from relumine.fit.sign_free import shape_of
 from relumine.fit.starts import random_directions, second_moment_span, span_directions
+from relumine.recovery import rounds
 from relumine.recovery.task import make_task
+from relumine.run import Run
 
 NAME = "ablation"
-FULL: Row = {"sizes": [[20, 10, 6, 10], [10, 20, 6, 10], [40, 20, 6, 5]], "first": 44000}
+Toggle = tuple[bool, float, bool, str]
+FULL: Row = {
+    "sizes": [[20, 10, 6, 10], [10, 20, 6, 10], [40, 20, 6, 5], [10, 5, 2, 10], [10, 10, 2, 10], [30, 30, 3, 5]],
+    "first": 44000,
+}
 QUICK: Row = {"sizes": [[20, 10, 6, 3]], "first": 44000}
-MINUTES = (6.0, 0.3)
-TOGGLES = list(product((True, False), (1.5, 1.0), (True, False)))  # sign-free, units over width, spectral start
+MINUTES = (15.0, 0.4)
+# sign-free, units over width, spectral start; and what goes on after a start
+TOGGLES = [
+    *((*parts, "") for parts in product((True, False), (1.5, 1.0), (True, False))),
+    (True, 1.5, False, "cycles"),
+    (True, 1.5, False, "cycles and early signs"),
+]
+CYCLES = 8  # until a fresh start
 
 
-def search(planted: Planted, seconds: float, seed: int, sign_free: bool, factor: float, spectral: bool) -> Row:
-    """Starts until one is exact: how many, how long, and whether."""
+def search(planted: Planted, seconds: float, seed: int, toggle: Toggle) -> Row:
+    """Starts and cycles until one is exact: how many, how long, and whether."""
+    sign_free, factor, spectral, after = toggle
+    if after:
+        return cycles(planted, seconds, seed, factor, signs="signs" in after)
     truth, X, y = planted
     rng, began, row = np.random.default_rng(seed), now(), {"exact": False, "starts": 0}
     task = make_task(as_samples(X, y), RELU, rng)
@@ -56,9 +73,33 @@ def search(planted: Planted, seconds: float, seed: int, sign_free: bool, factor:
     return row | {"seconds": now() - began}
 
 
-def label(sign_free: bool, factor: float, spectral: bool) -> str:
+def cycles(planted: Planted, seconds: float, seed: int, factor: float, *, signs: bool) -> Row:
+    """The same with cycles, as :mod:`relumine.recovery.rounds` makes them."""
+    truth, X, y = planted
+    rng, began, row = np.random.default_rng(seed), now(), {"exact": False, "starts": 0}
+    task, run, k = make_task(as_samples(X, y), RELU, rng), Run(rng), ceil(factor * truth.m)
+    fit = None
+    with budget(seconds):
+        for turn in count():
+            row["starts"] = turn + 1
+            if fit is None or turn % (CYCLES + 1) == 0:
+                U = random_directions(rng, k, task.rows.columns)
+            else:
+                U = rounds.widened(fit, k - truth.m, rng)
+            fit = rounds.contracted(task, minimise(task.rows, task.shape, U, rounds.STUDENT), truth.m, run, "")
+            if signs and not task.is_exact(fit.at.squares):
+                fit = rounds.signed(task, fit, run, "") or fit
+            if task.is_exact(fit.at.squares):
+                row["exact"] = True
+                break
+    return row | {"seconds": now() - began}
+
+
+def label(toggle: Toggle) -> str:
+    sign_free, factor, spectral, after = toggle
     form = "sign-free" if sign_free else "ordinary"
-    return f"{form}, {factor:g} × units, {'spectral' if spectral else 'random'} start"
+    name = f"{form}, {factor:g} × units, {'spectral' if spectral else 'random'} start"
+    return f"{name}, {after}" if after else name
 
 
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
@@ -71,18 +112,20 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
                 ours = attempt(OURS, planted, inf, seed)["seconds"]
                 chosen = [t for t in TOGGLES if m < d or not t[2]]  # the second moment shows a span for m < d only
                 allowance = max(LEAST, TIMES * ours)
-                found = {label(*toggle): search(planted, allowance, seed, *toggle) for toggle in chosen}
+                found = {label(toggle): search(planted, allowance, seed, toggle) for toggle in chosen}
                 return {"problem": problem.name, "seed": seed, "relumine_seconds": ours, "variants": found}
 
             yield f"{problem.name} seed {seed}", work
 
 
 def section(report: Row) -> str:
+    cycled = any("cycles" in name for row in report["rows"] for name in row["variants"])
+    more = "; cycles, which count as starts here, and signs as soon as a fit is near" if cycled else ""
     parts = [
         "## What each part contributes",
         "Our own search with parts left out: the sign-free form |z|/2 or the ordinary one, 1.5 times the units or just "
-        "as many, directions from the second moment or at random. Variables are projected out in all of them. Each "
-        f"starts again until a fit is exact or {TIMES:g} times relumine's time (at least {LEAST:g} s) is over. "
+        f"as many, directions from the second moment or at random{more}. Variables are projected out in all of them. "
+        f"Each starts again until a fit is exact or {TIMES:g} times relumine's time (at least {LEAST:g} s) is over. "
         f"{seeds_of(report)}",
     ]
     for problem, variants in gather(report, "variants").items():
@@ -93,7 +136,10 @@ def section(report: Row) -> str:
             cost = sum(r["seconds"] for r in results) / max(hits.hits, 1)
             none = hits.hits == 0
             rows.append([name, str(hits), "—" if none else f"{starts:.1f}", "—" if none else duration(cost)])
-        parts += [f"**{problem}**", table(["variant", "exact in time", "starts per success", "time per success"], rows)]
+        parts += [
+            f"**{problem}**",
+            table(["variant", "exact in time", "starts per success", "time per success"], rows),
+        ]
     return "\n\n".join(parts)
 
 

@@ -22,13 +22,30 @@ from benchmarks.text import seeds_of, table
 NAME = "frontier"
 FULL: Row = {
     "sizes": [[10, 5], [10, 10], [10, 20]],
-    "ratios": [12, 8, 6, 5, 4, 3, 2],
+    "ratios": [12, 8, 6, 5, 4, 3, 2.5, 2],
     "seeds": 20,
     "first": 42000,
     "cap": 10.0,
+    # d, m, samples per parameter, seeds: relumine alone, and no longer than "patience" seconds each
+    "large": [
+        [30, 30, [5, 4, 3, 2.5], 20],
+        [50, 50, [6, 5, 4, 3.5, 3], 5],
+        [200, 20, [5, 4, 3, 2.5], 5],
+        [100, 100, [8, 5], 2],
+        [784, 32, [5, 4], 1],
+    ],
+    "patience": 1800.0,
 }
-QUICK: Row = {"sizes": [[10, 5]], "ratios": [6, 4, 3], "seeds": 5, "first": 42000, "cap": 2.0}
-MINUTES = (25.0, 0.8)
+QUICK: Row = {
+    "sizes": [[10, 5]],
+    "ratios": [6, 4, 3, 2.5],
+    "seeds": 5,
+    "first": 42000,
+    "cap": 2.0,
+    "large": [[30, 30, [3], 1]],
+    "patience": 60.0,
+}
+MINUTES = (120.0, 1.0)
 TRIAL, BAR = 5, 0.95
 
 
@@ -44,7 +61,7 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
                 if METHODS[name].skip(problem) is not None or hopeless:
                     continue
 
-                def work(name: str = name, problem: Any = problem, ratio: int = ratio, size: Any = (d, m)) -> Row:
+                def work(name: str = name, problem: Any = problem, ratio: float = ratio, size: Any = (d, m)) -> Row:
                     ours = rows.get(f"{problem.name} {OURS}", {"seconds": []})["seconds"]
                     hits, spent = [], []
                     for k, seed in enumerate(seeds):
@@ -60,18 +77,36 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
                     }
 
                 yield f"{problem.name} {name}", work
+    yield from large_cells(settings)
 
 
-def curves(report: Row) -> dict[str, dict[str, dict[int, Count]]]:
+def large_cells(settings: Row) -> Iterator[tuple[str, Callable[[], Row]]]:
+    """Sizes at which no alternative has a chance in a time that can be waited for."""
+    for d, m, ratios, seeds in settings.get("large", []):
+        for ratio in sorted(ratios, reverse=True):
+            problem = random_network(d, m, ratio)
+
+            def work(problem: Any = problem, ratio: float = ratio, size: Any = (d, m), seeds: int = seeds) -> Row:
+                first, patience = settings["first"], settings["patience"]
+                runs = [attempt(OURS, problem.make(s), patience, s) for s in range(first, first + seeds)]
+                hits = sum(exact(run) for run in runs)
+                return {"size": size, "ratio": ratio, "method": OURS, "exact": hits, "runs": len(runs)} | {
+                    "seconds": [run["seconds"] for run in runs]
+                }
+
+            yield f"{problem.name} {OURS}", work
+
+
+def curves(report: Row) -> dict[str, dict[str, dict[float, Count]]]:
     """Counts by size, method and samples per parameter."""
-    found: dict[str, dict[str, dict[int, Count]]] = {}
+    found: dict[str, dict[str, dict[float, Count]]] = {}
     for row in report["rows"]:
         size = "({},{})".format(*row["size"])
         found.setdefault(size, {}).setdefault(row["method"], {})[row["ratio"]] = Count(row["exact"], row["runs"])
     return found
 
 
-def smallest(counts: dict[int, Count]) -> int | None:
+def smallest(counts: dict[float, Count]) -> float | None:
     """The smallest n/p from which on every cell has its 95 %."""
     best = None
     for ratio in sorted(counts, reverse=True):
@@ -82,8 +117,10 @@ def smallest(counts: dict[int, Count]) -> int | None:
 
 
 def section(report: Row) -> str:
-    ratios = sorted(report["settings"]["ratios"])
+    ratios = sorted({row["ratio"] for row in report["rows"]})
     most, found, rows = max(ratios), curves(report), []
+    asked = ", ".join(f"{r:g}" for r in ratios)
+    alone = "Sizes from (30,30) on are relumine's alone. " if report["settings"].get("large") else ""
     names = [name for name in METHODS if any(name in methods for methods in found.values())]
     for name in names:
         row = [name]
@@ -91,10 +128,10 @@ def section(report: Row) -> str:
             counts = methods.get(name, {})
             ratio = smallest(counts)
             if ratio is not None:
-                row.append(f"**{ratio}** ({counts[ratio].hits}/{counts[ratio].runs})")
+                row.append(f"**{ratio:g}** ({counts[ratio].hits}/{counts[ratio].runs})")
             elif counts:
                 best = max(counts, key=lambda r: (counts[r].rate, -r))
-                row.append(f"never up to {most} (best {counts[best].hits}/{counts[best].runs} at {best})")
+                row.append(f"never up to {most:g} (best {counts[best].hits}/{counts[best].runs} at {best:g})")
             else:
                 row.append("")
         rows.append(row)
@@ -105,12 +142,13 @@ def section(report: Row) -> str:
     return "\n\n".join(
         [
             "## Samples per parameter needed for 95 % exact recovery",
-            f"The smallest n/p of {', '.join(map(str, ratios))} from which on at least 95 % of the seeds are exact; "
+            f"The smallest n/p of {asked} from which on at least 95 % of the seeds are exact; "
             f"the others with {TIMES:g} times relumine's time (at least {LEAST:g} s, at most "
-            f"{report['settings']['cap']:g} s). A cell of theirs ends when 95 % is out of reach. {seeds_of(report)}",
+            f"{report['settings']['cap']:g} s). A cell of theirs ends when 95 % is out of reach. "
+            f"{alone}{seeds_of(report)}",
             "![Rate against samples per parameter](figures/bench-frontier.svg)",
             table(["method", *found], rows),
-            table(["relumine, n/p =", *map(str, ratios)], ours),
+            table(["relumine, n/p =", *(f"{r:g}" for r in ratios)], ours),
         ]
     )
 
@@ -127,7 +165,7 @@ def figures(report: Row, folder: Path) -> None:
 
 def comparable(report: Row) -> dict[str, Any]:
     return {
-        f"exact, {size} n/p={ratio}": count
+        f"exact, {size} n/p={ratio:g}": count
         for size, methods in curves(report).items()
         for ratio, count in methods.get(OURS, {}).items()
     }

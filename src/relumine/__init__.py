@@ -21,7 +21,7 @@ from relumine.results import (
     Status,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Advice",

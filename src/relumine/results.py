@@ -245,8 +245,9 @@ class WidthEvidence:
 class SearchRecord:
     """How the search went.
 
-    ``starts``: initialisations used; ``trace``: the losses of each stage, step by step; ``widths``: what was tried;
-    ``loss``: relative loss of the result; ``noise`` (q,): standard deviation of what is left of each output;
+    ``starts``: initialisations used; ``cycles``: how often the search went on from the network of a start; ``trace``:
+    the losses of each stage, step by step; ``widths``: what was tried; ``loss``: relative loss of the result;
+    ``noise`` (q,): standard deviation of what is left of each output;
     ``rows``: rows that decided, ``rows_searched``: rows among which the network was found.
     """
 
@@ -257,6 +258,7 @@ class SearchRecord:
     noise: tuple[float, ...] = ()
     rows: int = 0
     rows_searched: int = 0
+    cycles: int = 0
 
 
 @dataclass(frozen=True)

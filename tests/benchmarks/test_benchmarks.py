@@ -92,8 +92,9 @@ def test_the_contest_is_fair() -> None:
 
 def test_ablation_finds_the_network_with_all_parts() -> None:
     planted = generic(6, 3, 20)(1)
-    assert ablation.search(planted, 5.0, 0, True, 1.5, True)["exact"]
-    assert ablation.search(planted, 5.0, 0, False, 1.0, False)["starts"] >= 1
+    assert ablation.search(planted, 5.0, 0, (True, 1.5, True, ""))["exact"]
+    assert ablation.search(planted, 5.0, 0, (False, 1.0, False, ""))["starts"] >= 1
+    assert ablation.search(planted, 5.0, 0, (True, 1.5, False, "cycles and early signs"))["exact"]
 
 
 # -- counting -----------------------------------------------------------------------------------------------

@@ -16,13 +16,15 @@ NETS = (
 )
 
 
-def shipped(file: str, seed: int) -> Planted:
+def shipped(file: str, seed: int, ratio: float = 6) -> Planted:
     with np.load(FOLDER / f"{file}.npz") as arrays:
         net = rl.Network(arrays["W"], arrays["b"], arrays["a"], c=arrays["c"])
-    return net, *rl.planted.sample(net, 6 * net.m * (net.d + 1), rng=seed)
+    return net, *rl.planted.sample(net, int(ratio * net.m * (net.d + 1)), rng=seed)
 
 
 PROBLEMS = tuple(
-    Problem(f"{name} n/p=6", d, m, lambda seed, file=file: shipped(file, seed), bar=1.0, most=most)  # type: ignore[misc]
+    Problem(f"{name} n/p={ratio}", d, m, lambda seed, f=file, r=ratio: shipped(f, seed, r), bar=1.0, most=most)  # type: ignore[misc]
     for name, file, d, m, most in NETS
+    for ratio in (6, 3)
+    if ratio == 6 or d < 1000
 )

@@ -10,7 +10,7 @@ from tests.fit.fit_problems import FREE, SHAPE, problem
 
 import relumine as rl
 from relumine.data.whiten import whitening
-from relumine.fit.inference import infer, parameter_count, structure_score
+from relumine.fit.inference import Fitted, infer, parameter_count, structure_score
 from relumine.fit.levenberg import INTERRUPTED, Schedule, minimise, step
 from relumine.fit.passes import Model
 from relumine.fit.projection import Linearisation, project
@@ -163,7 +163,7 @@ def test_structure_score_tells_noise_from_a_missing_unit() -> None:
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("free", FREE)
 def test_standard_errors_by_simulation(outputs: int, free: slice) -> None:
-    """σ²(JᵀJ)⁻¹ against the covariance from a brute-force Jacobian of the user's parameters."""
+    """G⁻¹(Σ j jᵀσ²/(1 − h))G⁻¹ against the same from a brute-force Jacobian of the user's parameters."""
     rng = np.random.default_rng(0)
     net = rl.planted.network(3, 2, rng=1, outputs=outputs)
     rest = np.zeros((outputs, 4))
@@ -174,7 +174,9 @@ def test_standard_errors_by_simulation(outputs: int, free: slice) -> None:
     rows, _ = prepare(white.apply(X), np.zeros((600, outputs)))
     R = sigma * rng.normal(size=(600, outputs))
     inside = white.redo(net)
-    result = infer(rows, (R**2).sum(axis=0), inside, white, np.ones(outputs), free)
+    nothing = Model(SHAPE, np.zeros((0, 4)), np.zeros((0, outputs)))
+    fitted = Fitted(rows, inside, nothing, (R**2).sum(axis=0), free)
+    result = infer(fitted, white, np.ones(outputs))
     assert result.errors is not None
 
     def parameters(flat: np.ndarray) -> Network:
@@ -195,9 +197,9 @@ def test_standard_errors_by_simulation(outputs: int, free: slice) -> None:
     U, s, _ = np.linalg.svd(keep)
     basis = U[:, s > 0.5]
     spread2 = (R**2).sum(axis=0) / (600 - parameter_count(net, free) / outputs)
-    weights = np.tile(spread2, 600)
     JB = (basis.T @ J).T
     inverse = np.linalg.inv(JB.T @ JB)
+    weights = np.tile(spread2, 600) / (1.0 - np.einsum("np,pq,nq->n", JB, inverse, JB))
     covariance = basis @ inverse @ (JB.T * weights) @ JB @ inverse @ basis.T
     expected = np.sqrt(np.diag(covariance))
     affine = np.column_stack([result.errors.v, result.errors.c])

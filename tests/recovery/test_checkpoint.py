@@ -37,7 +37,7 @@ def stopper(after: int):
     return progress
 
 
-@pytest.mark.parametrize("after", [0, 1, 17, 60, 130])
+@pytest.mark.parametrize("after", [0, 1, 17, 40, 60])
 def test_a_run_stopped_at_any_step_ends_with_the_same_network(after: int, planted, tmp_path) -> None:
     _, X, y = planted
     undisturbed = rl.recover(X, y, width=6, rng=0)
@@ -242,8 +242,9 @@ def test_the_digest_is_of_the_rows_and_not_of_their_chunks(planted) -> None:
     assert digest(as_samples(X[::-1], y[::-1])) != digest(as_samples(X, y))
 
 
-def test_finished_minimisations_are_kept_at_once(planted, tmp_path) -> None:
-    """Long before the first interval is over."""
+def test_finished_minimisations_are_kept_at_once(planted, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long before the first interval is over; here whatever a write costs, as a slow disk is no part of this."""
+    monkeypatch.setattr("relumine.fit.journal._COST", 0.0)
     _, X, y = planted
     path = tmp_path / "state"
     steps = []

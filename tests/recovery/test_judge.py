@@ -51,7 +51,8 @@ HARD = Regime("hard", "Theorem 1 says so.", None)
         ({"all_rows": AllRows(10_000, 1e-14, 0, 200)}, Status.EXACT),
         ({"all_rows": AllRows(10_000, 1e-3, 3, 200)}, Status.NOT_RECOVERED),
         ({"confirmations": Confirmations(150)}, Status.EXACT),
-        ({"confirmations": Confirmations(150, units=(1,))}, Status.AMBIGUOUS),
+        ({"confirmations": Confirmations(147, alone=(3, 7, 9), units=(1,))}, Status.AMBIGUOUS),
+        ({"confirmations": Confirmations(150, press=9.0, carried=1.0)}, Status.EXACT),  # of rounding error
         ({"asked": 500}, Status.UNDERDETERMINED),
         ({"theory": HARD}, Status.EXACT),
         ({"theory": HARD, "condition": 1e15}, Status.NOT_RECOVERED),
@@ -70,6 +71,7 @@ def test_exact_evidence(facts: dict, status: Status) -> None:
         ({"parameters": 200}, Status.UNDERDETERMINED),
         ({"units": 0, "numbers": 30, "parameters": 6, "agreeing": 0}, Status.UNDERDETERMINED),
         ({"units": 0, "parameters": 6, "agreeing": 0, "gain": 0.0}, Status.NOISY),
+        ({"parameters": 193}, Status.UNDERDETERMINED),
         ({"rival": 8}, Status.NOT_RECOVERED),
         ({"gain": 0.0}, Status.NOT_RECOVERED),
         ({"score": 5.0}, Status.NOT_RECOVERED),
@@ -83,6 +85,11 @@ def test_exact_evidence(facts: dict, status: Status) -> None:
         ({"all_rows": AllRows(10_000, few=200, noise=0.9, noise_of_few=0.1, noisier=True)}, Status.NOT_RECOVERED),
         ({"confirmations": Confirmations(150, press=1.2)}, Status.NOISY),
         ({"confirmations": Confirmations(9, press=4.0)}, Status.UNDERDETERMINED),
+        ({"confirmations": Confirmations(147, alone=(3, 7, 9), units=(1,), press=1.2)}, Status.AMBIGUOUS),
+        ({"confirmations": Confirmations(150, press=1.2, carried=3.0)}, Status.NOT_RECOVERED),
+        ({"condition": float("inf")}, Status.AMBIGUOUS),
+        ({"score": 7.0, "rival": 8, "rounding": 0.05}, Status.NOISY),  # no more than the rounding of y
+        ({"score": 7.0, "rounding": 0.001}, Status.NOT_RECOVERED),
         ({"asked": 500}, Status.UNDERDETERMINED),
     ],
 )
@@ -104,8 +111,19 @@ def test_every_verdict_says_why_in_its_own_numbers() -> None:
 
 
 def test_the_rule_of_three() -> None:
-    assert Confirmations(300).unseen == pytest.approx(0.01)
-    assert not Confirmations(0).unseen <= 1.0
+    assert replace(EXACT, confirmations=Confirmations(300)).unseen == pytest.approx(0.01, rel=0.01)
+    assert not replace(EXACT, confirmations=None).unseen <= 1.0
+    few = replace(EXACT, confirmations=Confirmations(200 + HELD.rows), all_rows=AllRows(10_000, 1e-14, 0, 200))
+    assert few.confirmed == 10_200, "rows set aside are among those the search never saw"
+
+
+def test_what_nothing_confirms_is_named() -> None:
+    alone = Confirmations(140, alone=(3, 7, 9), units=(1, 4))
+    message = judge(replace(EXACT, confirmations=alone)).message
+    assert "3 rows would be fitted whatever their value" in message
+    assert "units 1 and 4" in message
+    many = judge(replace(EXACT, confirmations=Confirmations(140, alone=(3,), units=tuple(range(9))))).message
+    assert "units 0, 1, 2, 3, 4 and others" in many
 
 
 def box(status: Status, error: float) -> Recovery:

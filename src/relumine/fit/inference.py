@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve
 
 from relumine.data.whiten import Whitening
+from relumine.fit.fisher import Factor, columns, factor, fisher, parameter_count
+from relumine.fit.leverage import Confirmation, leverages
+from relumine.fit.leverage import confirmation as confirm
 from relumine.fit.passes import Model
-from relumine.fit.rows import Block, Rows, Sums
+from relumine.fit.rows import Block, MemoryRows, Rows, Sums
 from relumine.fit.sign_free import Shape
 from relumine.network import Network
 from relumine.results import StandardErrors
@@ -20,18 +24,9 @@ Array = NDArray[np.float64]
 
 _TANGENT = 1500  # parameters up to which the score test projects off all first-order changes
 
-__all__ = ["Inference", "infer", "parameter_count", "structure_score"]
+_FREE = 1e-3  # least 1 − h: a row with more leverage says nothing about its own noise
 
-
-def parameter_count(net: Network, free: slice) -> int:
-    """Parameters: d+q per homogeneous unit (its scale is not one), one more otherwise; of (v, c) those in ``free``."""
-    q = net.q or 1
-    per_unit = net.d + q + (0 if net.activation.homogeneity is not None else 1)
-    return net.m * per_unit + q * _columns(net, free)
-
-
-def _columns(net: Network, free: slice) -> int:
-    return len(range(*free.indices(net.d + 1)))
+__all__ = ["Fitted", "Inference", "infer", "parameter_count", "structure_score"]
 
 
 def structure_score(rows: Rows, shape: Shape, model: Model, probes: int = 256) -> float:
@@ -82,88 +77,76 @@ def _probes(U: Array, count: int) -> Array:
 
 class Inference(NamedTuple):
     """``noise`` (q,): residual standard deviations; ``condition``: of the scaled Fisher matrix; ``errors``: in the
-    coordinates of the user, or None where the matrix is singular.
+    coordinates of the user, or None where the matrix is singular; ``confirmation``: what the rows say one by one, for
+    rows in memory.
     """
 
     noise: Array
     condition: float
     errors: StandardErrors | None
+    confirmation: Confirmation | None = None
 
 
-def infer(rows: Rows, squares: Array, net: Network, white: Whitening, units: Array, free: slice) -> Inference:
-    """Standard errors σ²(JᵀJ)⁻¹ of every parameter, carried from white coordinates to the user's.
+class Fitted(NamedTuple):
+    """A fit as inference needs it.
 
-    ``net``: the fitted network in white coordinates with (q, m) output weights, outputs divided by ``units`` (q,).
-    ``squares`` (q,): Σω r² of each output's residual. Each unit's scale is fixed by adding its gauge direction to the
-    Fisher matrix; the answer is for unit rows w in the user's coordinates.
+    ``net``: in white coordinates with (q, m) output weights; ``model``: the same function as a model of ``rows``;
+    ``squares`` (q,): Σω r² of each output; ``free``: which of (v, c) are parameters; ``exact``: the residual is
+    rounding error. ``groups`` (n,): the same number for equal rows, None if all differ.
     """
-    m, d, q = net.m, net.d, net.a.shape[0]
-    size = d + 1 + q
-    P = m * size + q * _columns(net, free)
-    fisher, meat = np.zeros((P, P)), np.zeros((P, P))
-    freedom = max(rows.n - parameter_count(net, free) / q, 1.0)
-    spread2 = squares / freedom
-    for o in range(q):
-        (H,) = rows.sum(partial(_fisher, net=net, o=o, free=free), P)
-        fisher += H
-        meat += spread2[o] * H
-    if net.activation.homogeneity is not None:
-        fisher += _gauge(net, P, np.trace(fisher) / max(P, 1))
+
+    rows: Rows
+    net: Network
+    model: Model
+    squares: Array
+    free: slice
+    exact: bool = False
+    groups: NDArray[np.intp] | None = None
+
+
+def infer(fit: Fitted, white: Whitening, units: Array) -> Inference:
+    """Standard errors of every parameter, carried from white coordinates to the user's, and what each row confirms.
+
+    G⁻¹(Σ ω j jᵀ σ²/(1 − h))G⁻¹ with G = JᵀωJ: a row moves the fit by its leave-one-out residual, whose variance is
+    σ²/(1 − h) (MacKinnon & White 1985, with the variance of the noise instead of each row's square). Without 1 − h,
+    95 % intervals cover 92 % at n/p = 5 and 93 % at 10; with it 96 % and 95 %. ``units`` (q,): what the outputs were
+    divided by. The scale of a homogeneous unit is fixed by its gauge; the answer is for unit rows w in the user's
+    coordinates.
+    """
+    net, free = fit.net, fit.free
+    q = net.a.shape[0]
+    spread2 = fit.squares / max(fit.rows.n - parameter_count(net, free) / q, 1.0)
     noise = np.sqrt(spread2) * units
-    if not np.isfinite(fisher).all():  # an activation whose slope overflows: nothing can be said
+    matrices = fisher(fit.rows, net, free)
+    at = factor(net, free, matrices)
+    if at is None:
         return Inference(noise, float("inf"), None)
-    root = np.sqrt(np.maximum(np.diag(fisher), np.finfo(float).tiny))
-    scaled = fisher / np.outer(root, root)
-    eigenvalues = np.linalg.eigvalsh(scaled)
-    condition = float(eigenvalues[-1] / eigenvalues[0]) if eigenvalues[0] > 0.0 else float("inf")
-    try:
-        factor = cho_factor(scaled)
-    except LinAlgError:
-        return Inference(noise, float("inf"), None)
-    T = _to_user(net, white, units, free) / root
-    half = cho_solve(factor, T.T)  # Fisher⁻¹Tᵀ in scaled coordinates
-    variance = np.einsum("pi,pi->i", half, (meat / np.outer(root, root)) @ half)
-    return Inference(noise, condition, _unpack(np.sqrt(np.maximum(variance, 0.0)), m, d, q, free))
+    confirmation = None
+    if isinstance(fit.rows, MemoryRows):
+        h = leverages(fit.rows, at)
+        confirmation = confirm(fit.rows, fit.model, at, fit.groups, h)
+        if not fit.exact:  # in an exact fit nothing is left to weigh
+            matrices = _enlarged(fit.rows, at, h)
+    meat = np.tensordot(spread2, matrices, 1)
+    T = _to_user(net, white, units, free) / at.root
+    half = cho_solve((at.L, True), T.T)  # G⁻¹Tᵀ in scaled coordinates
+    variance = np.einsum("pi,pi->i", half, (meat / np.outer(at.root, at.root)) @ half)
+    errors = _unpack(np.sqrt(np.maximum(variance, 0.0)), net.m, net.d, q, free)
+    return Inference(noise, at.condition, errors, confirmation)
 
 
-def _fisher(B: Block, net: Network, o: int, free: slice) -> Sums:
-    """Σ ω j jᵀ for output o."""
-    J = _jacobian(B.X, net, o, free)
-    return ((J if B.weight is None else J * B.weight[:, None]).T @ J,)
-
-
-def _jacobian(X: Array, net: Network, o: int, free: slice) -> Array:
-    """∂f_o/∂(w_i, b_i, a_·i, v, c) at the rows of x̃: (n, P)."""
-    n, (m, d), q = X.shape[0], net.W.shape, net.a.shape[0]
-    D, size = d + 1, d + 1 + q
-    Z = X[:, :-1] @ net.W.T + net.b
-    used = X[:, free]
-    J = np.zeros((n, m * size + q * used.shape[1]))
-    units = J[:, : m * size].reshape(n, m, size)
-    units[:, :, :D] = (net.activation.derivative(Z) * net.a[o])[:, :, None] * X[:, None, :]
-    units[:, :, D + o] = net.activation(Z)
-    first = m * size + o * used.shape[1]
-    J[:, first : first + used.shape[1]] = used
-    return J
-
-
-def _gauge(net: Network, P: int, scale: float) -> Array:
-    """Σ_i g_i g_iᵀ with g_i the change that scales (w_i, b_i) up and a_i down, which no data can see."""
-    (m, d), q = net.W.shape, net.a.shape[0]
-    degree = net.activation.homogeneity or 0
-    size, total = d + 1 + q, np.zeros((P, P))
-    for i in range(m):
-        g = np.concatenate([net.W[i], net.b[i : i + 1], -degree * net.a[:, i]])
-        block = slice(i * size, (i + 1) * size)
-        total[block, block] = scale * np.outer(g, g) / (g @ g)
-    return total
+def _enlarged(rows: MemoryRows, at: Factor, h: Array) -> Array:
+    """Σ ω j jᵀ/(1 − h) of each output, (q, P, P)."""
+    weight = 1.0 if rows.weight is None else rows.weight
+    each = [replace(rows, weight=weight / np.maximum(1.0 - column, _FREE), kept=()) for column in h.T]
+    return np.stack([fisher(part, at.net, at.free, o) for o, part in enumerate(each)])
 
 
 def _to_user(net: Network, white: Whitening, units: Array, free: slice) -> Array:
     """Jacobian (P, P) of the user's parameters with respect to the white ones (delta method)."""
     (m, d), q = net.W.shape, net.a.shape[0]
     D, size = d + 1, d + 1 + q
-    P = m * size + q * _columns(net, free)
+    P = m * size + q * columns(net, free)
     unwhiten = np.linalg.inv(white.L).T  # w_x = L⁻ᵀ w_z, b_x = b_z − mean·w_x
     linear = np.block([[unwhiten, np.zeros((d, 1))], [-white.mean @ unwhiten, np.ones((1, 1))]])
     T = np.zeros((P, P))

@@ -161,6 +161,12 @@ class Linearisation:
     def _first_order(self) -> tuple[Array, Array, Array]:
         sums = self.rows.sum(partial(passes.linearise, model=self.at.model), len(self.at.U))
         gradient, second, first = (part / self.rows.total for part in sums)
+        if self.at.model.shape.homogeneous:
+            # along u_i itself the loss does not change, A_i makes up for it; what rounding leaves there is, near the
+            # end, most of the gradient, and no product of conjugate gradients removes it
+            U = self.at.U
+            along = np.einsum("ij,ij->i", gradient, U) / np.maximum(np.einsum("ij,ij->i", U, U), np.finfo(float).tiny)
+            gradient -= along[:, None] * U
         return gradient, second, first
 
     @property

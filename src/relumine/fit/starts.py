@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,8 @@ from relumine.tensors.symmetric import packed_size
 Array = NDArray[np.float64]
 
 __all__ = [
+    "inside",
+    "lifted",
     "looks_gaussian",
     "moment_directions",
     "random_directions",
@@ -22,6 +26,9 @@ __all__ = [
     "third_moment_directions",
 ]
 
+# block Krylov for the second moment: four powers of eight spare columns bring the span as near as the sample allows;
+# it takes fewer products than the d×d matrix from this many inputs per column on
+_POWERS, _SPARE, _KRYLOV = 4, 8, 12
 _SAME = 0.9  # cosine from which two ends of the power iteration are one: units this close are rare, copies common
 
 
@@ -38,6 +45,8 @@ def second_moment_span(rows: MemoryRows, width: int) -> Array:
     2017). The affine part of y is gone already, which removes most of the variance.
     """
     d = rows.X.shape[1] - 1
+    if rows.outputs == 1 and d >= _KRYLOV * (width + _SPARE):
+        return _krylov_span(rows, width)
     pooled = np.zeros((d, d))
     for output in range(rows.outputs):
 
@@ -50,11 +59,50 @@ def second_moment_span(rows: MemoryRows, width: int) -> Array:
     return dominant_span(pooled, width)[0]
 
 
+def _second_moment(rows: MemoryRows, V: Array) -> Array:
+    """E[y zzᵀ] V for V (d, r) and one output, without the d×d matrix."""
+
+    def part(B: Block) -> Sums:
+        Z = B.X[:, :-1]
+        return (Z.T @ ((Z @ V) * B.weigh(B.Y[:, 0])[:, None]),)
+
+    return rows.sum(part, max(V.shape))[0] / rows.total
+
+
+def _krylov_span(rows: MemoryRows, width: int) -> Array:
+    """The same from the span of V, MV, M²V, …, for a random V of a few more columns than asked (block Krylov)."""
+    V = np.random.default_rng(0).normal(size=(rows.X.shape[1] - 1, width + _SPARE))
+    blocks = [np.linalg.qr(V)[0]]
+    for _ in range(_POWERS):
+        blocks.append(np.linalg.qr(_second_moment(rows, blocks[-1]))[0])
+    K = np.linalg.qr(np.concatenate(blocks, axis=1))[0]
+    values, vectors = np.linalg.eigh(K.T @ _second_moment(rows, K))
+    top = np.argsort(-np.abs(values))[:width]
+    return np.ascontiguousarray((K @ vectors[:, top]).T)
+
+
 def span_directions(rng: np.random.Generator, k: int, span: Array) -> Array:
     """k vectors (w, b) with w uniform in the given span (r, d)."""
-    r, d = span.shape
-    inside = random_directions(rng, k, r + 1)
-    return np.column_stack([inside[:, :-1] @ span, inside[:, -1]]).reshape(k, d + 1)
+    return lifted(random_directions(rng, k, len(span) + 1), span)
+
+
+def inside(rows: MemoryRows, span: Array) -> MemoryRows:
+    """The rows with the coordinates of their inputs in a span (r, d), its rows orthonormal, as inputs: white as well.
+
+    Examples
+    --------
+    >>> from relumine.fit.rows import MemoryRows
+    >>> rows = MemoryRows(np.array([[3.0, 4.0, 1.0]]), np.array([[5.0]]))
+    >>> inside(rows, np.array([[0.6, 0.8]])).X
+    array([[5., 1.]])
+    """
+    X = np.column_stack([rows.X[:, :-1] @ span.T, rows.X[:, -1]])
+    return replace(rows, X=X, kept=(), step=0)
+
+
+def lifted(U: Array, span: Array) -> Array:
+    """Directions (k, d+1) in all dimensions from those (k, r+1) inside a span (r, d)."""
+    return np.column_stack([U[:, :-1] @ span, U[:, -1]]).reshape(len(U), span.shape[1] + 1)
 
 
 def moment_directions(rng: np.random.Generator, k: int, rows: MemoryRows, width: int) -> Array:

@@ -74,8 +74,9 @@ def recover(
     rng : int or Generator, optional
         Seed. The same seed gives the same answer.
     starts : int, optional
-        Most starts before giving up (each is another random initialisation): 20, or one where theory says that no
-        number of them helps (:func:`relumine.advise` calls it hard).
+        Most starts before giving up (each is another random initialisation, followed by cycles while they help, three
+        rounds for each start in all): 20, or one where theory says that no number of them helps
+        (:func:`relumine.advise` calls it hard).
     seconds : float, optional
         Time limit; when it ends the search, the status is "interrupted" ("not recovered" for a hard problem) and the
         network the best so far. So does Ctrl-C, at the end of the step under way; a second one aborts.

@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 from scipy.special import fdtri
 
 from relumine.fit.inference import Inference, parameter_count, structure_score
+from relumine.fit.leverage import unseen_share
 from relumine.network import Network
 from relumine.papers.mondelli2019.regimes import Regime, regime
 from relumine.recovery.signs import Answer, one_sided
-from relumine.recovery.task import Task
+from relumine.recovery.task import MemoryTask, Task
 
 Array = NDArray[np.float64]
 
 __all__ = ["AllRows", "Answers", "Confirmations", "Evidence", "HeldOut", "Looked", "gather", "rms"]
 
 _ROUNDED = 100.0  # times the rounding error of the fit that rows set aside may be off: they are not fitted to
+_AT_ROUNDING = 6.0  # times the rounding of y: networks computed in single precision left 1 to 4 times
 _CHANCE = 1e-6  # how often noise alone may exceed the limit on the error of rows set aside
 
 
@@ -73,18 +75,16 @@ class Looked:
 class Confirmations:
     """Which rows could have contradicted the network and did not.
 
-    ``rows``: their number; ``units``: those that no such row confirms; ``press``: leave-one-out error over the claimed
-    noise (1 if the claim is right).
+    ``rows``: their number; ``alone``: rows used that could not have contradicted, ``units``: those that no other row
+    confirms; ``press``: leave-one-out error over the claimed noise (1 if the claim is right); ``carried``: by how many
+    rows that error is carried (a third of them for Gaussian noise).
     """
 
     rows: int
+    alone: tuple[int, ...] = ()
     units: tuple[int, ...] = ()
     press: float = float("nan")
-
-    @property
-    def unseen(self) -> float:
-        """At most this share of the inputs may still differ, at 95 % (the rule of three)."""
-        return 3.0 / self.rows if self.rows else float("nan")
+    carried: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,8 @@ class Evidence:
     those of different rows; ``parameters`` to explain them with, ``affine`` of them without units, ``one_more`` for
     one unit more. ``asked``: parameters of a network of ``width`` units, where there were too few rows to look for it.
     ``blind``: units with too few rows behind their kink. ``discrete``: each input takes a few values only.
-    ``condition``: of the Fisher matrix. ``gain``: what the units explain, less what they cost (BIC; below 0: nothing).
+    ``noise``: standard deviation of what is left, ``rounding``: of the rounding of y. ``condition``: of
+    the Fisher matrix. ``gain``: what the units explain, less what they cost (BIC; below 0: nothing).
     ``score``: of the residual against other units. ``agreeing`` starts, ``rival``: the width of one that explains more.
     ``interrupted``: the search was; ``timed_out``: by the time limit.
     """
@@ -128,6 +129,7 @@ class Evidence:
     affine: int
     one_more: int
     noise: float
+    rounding: float = 0.0
     condition: float = float("nan")
     gain: float = 0.0
     score: float = 0.0
@@ -144,6 +146,25 @@ class Evidence:
     looked: Looked | None = None
     confirmations: Confirmations | None = None
     theory: Regime | None = None
+
+    @property
+    def rounded(self) -> bool:
+        """What is left is no more than the rounding of y: a network has nothing more to explain."""
+        return not self.exact and self.noise <= _AT_ROUNDING * self.rounding
+
+    @property
+    def confirmed(self) -> int:
+        """Rows that could have contradicted the network and did not, those the search never saw included."""
+        confirmed = 0 if self.confirmations is None else self.confirmations.rows
+        if self.all_rows is None or not isfinite(self.all_rows.error):
+            return confirmed
+        # rows set aside are among those that the search never saw
+        return self.all_rows.rows + max(confirmed - (0 if self.held is None else self.held.rows), 0)
+
+    @property
+    def unseen(self) -> float:
+        """At most this share of the inputs may still differ, at 95 % (the rule of three); NaN if nothing confirms."""
+        return unseen_share(self.confirmed) if self.confirmed else float("nan")
 
     @property
     def checked(self) -> tuple[float, int]:
@@ -181,7 +202,8 @@ def gather(
         parameters=p,
         affine=task.parameters(0),
         one_more=task.parameters(1) - task.parameters(0),
-        noise=0.0 if answer.exact else rms(inference.noise),
+        noise=0.0 if answer.exact else _noise(task, net, inference, p),
+        rounding=rms(task.digits.rounding),
         condition=inference.condition,
         gain=-N * log(max(answer.loss, 1e-300)) - (p - task.parameters(0)) * log(N),
         score=structure_score(answer.rows, task.shape, answer.model) if tested else 0.0,
@@ -193,8 +215,34 @@ def gather(
         interrupted=interrupted,
         timed_out=timed_out,
         held=_held_out(task, net, inference, max(N - p, 1)),
+        confirmations=_confirmations(task, inference),
         theory=regime(net.d, units_seen, net.activation) if net.d and units_seen else None,
     )
+
+
+def _noise(task: Task, net: Network, inference: Inference, p: int) -> float:
+    """The standard deviation claimed: never below the rounding of y, nor what the returned network itself leaves.
+
+    Behind a large offset or a steep plane the way back to the user's coordinates costs digits, too.
+    """
+    found = [rms(inference.noise), rms(task.digits.rounding)]
+    if isinstance(task, MemoryTask):
+        left = np.delete(task.samples.y - net(task.samples.X), task.aside, axis=0).reshape(task.rows.n, -1)
+        weight = None if task.samples.weight is None else np.delete(task.samples.weight, task.aside)
+        spare = max(1.0 - p / (task.rows.n * task.q), 1.0 / task.rows.n)
+        found.append(rms(np.sqrt(np.average(left**2, axis=0, weights=weight) / spare)))
+    return max(found)
+
+
+def _confirmations(task: Task, inference: Inference) -> Confirmations:
+    """All rows that could have contradicted: those set aside, and those whose leverage left them free."""
+    found, aside = inference.confirmation, len(np.unique(task.held.X, axis=0))
+    if found is None:
+        return Confirmations(aside)
+    noise = np.maximum(inference.noise, task.digits.rounding) / task.units
+    press = found.left_out[task.bent] / np.maximum(noise[task.bent], np.finfo(float).tiny)
+    carried = float(found.carried[task.bent].min(initial=np.inf))
+    return Confirmations(aside + found.confirmed, found.alone, found.units, float(press.max(initial=0.0)), carried)
 
 
 def _held_out(task: Task, net: Network, inference: Inference, spare: int) -> HeldOut:

@@ -19,8 +19,10 @@ __all__ = ["Verdict", "explained", "judge", "with_answers"]
 
 _SINGULAR = 1e14  # condition from which a Fisher matrix of doubles is singular: its inverse has two digits left
 _FIRST_UNIT = 5  # numbers for each parameter of a first unit, below which noise makes a unit out of nothing
+_SPARE = 10  # numbers beyond the parameters that a noise estimate needs: with 5, one in 100 is three times too small
 _REPEATED = 3.0  # times the difference between answers to one question that may be left: three standard deviations
-_PRESS = 3.0  # leave-one-out error over the claimed noise from which the claim is wrong: what "up to noise" may mean
+_PRESS = 2.0  # leave-one-out error over the claimed noise from which the claim is wrong
+_CARRIED = 8.0  # rows that carry what is left: fewer are not noise, which a third of all rows carry
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,10 @@ def _decided(e: Evidence) -> tuple[Status, str]:
     for rule in _OF_EXACT if e.exact else _OF_NOISY:
         if (found := rule(e)) is not None:
             return found
+    if e.rounded:
+        return Status.NOISY, (
+            f"{e.units} units; what is left has standard deviation {e.noise:.3g}, no more than the rounding of y."
+        )
     if not e.exact:
         return Status.NOISY, f"{e.units} units; what is left looks like noise of standard deviation {e.noise:.3g}."
     error, rows = e.checked
@@ -105,7 +111,8 @@ def _few_behind_a_kink(e: Evidence) -> tuple[Status, str] | None:
 def _singular(e: Evidence) -> tuple[Status, str] | None:
     if not e.condition >= _SINGULAR:
         return None
-    return Status.AMBIGUOUS, "Every row is reproduced, but the fit is singular: some parameters can change freely."
+    fact = "Every row is reproduced" if e.exact else "What is left looks like noise"
+    return Status.AMBIGUOUS, f"{fact}, but the fit is singular: some parameters can change freely."
 
 
 def _lattice(e: Evidence) -> tuple[Status, str] | None:
@@ -115,9 +122,21 @@ def _lattice(e: Evidence) -> tuple[Status, str] | None:
 
 
 def _unconfirmed(e: Evidence) -> tuple[Status, str] | None:
-    if e.confirmations is None or not e.confirmations.units:
+    if e.confirmations is None or not e.confirmations.alone:
         return None
-    return Status.AMBIGUOUS, f"Every row is reproduced, but no row confirms unit {e.confirmations.units[0]}."
+    return Status.AMBIGUOUS, (
+        f"{'Every row is reproduced' if e.exact else 'What is left looks like noise'}, but "
+        f"{len(e.confirmations.alone)} rows would be fitted whatever their value, and no other row confirms "
+        f"{_listed('unit', e.confirmations.units) or 'the network'}."
+    )
+
+
+def _listed(noun: str, numbers: tuple[int, ...], most: int = 5) -> str:
+    """Unit 3; units 1, 2 and 5."""
+    if len(numbers) <= 1:
+        return f"{noun} {numbers[0]}" if numbers else ""
+    shown = [str(number) for number in numbers[:most]] + (["others"] if len(numbers) > most else [])
+    return f"{noun}s {', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def _other_rows_off(e: Evidence) -> tuple[Status, str] | None:
@@ -135,13 +154,17 @@ def _other_rows_off(e: Evidence) -> tuple[Status, str] | None:
 def _too_few_numbers(e: Evidence) -> tuple[Status, str] | None:
     if e.parameters >= e.numbers:
         return Status.UNDERDETERMINED, f"{e.numbers} numbers cannot determine {e.parameters} parameters."
+    if e.units and e.numbers - e.parameters < _SPARE:
+        return Status.UNDERDETERMINED, (
+            f"{e.parameters} parameters leave only {e.numbers - e.parameters} of {e.numbers} numbers to show the noise."
+        )
     if not e.units and _FIRST_UNIT * e.one_more + e.affine > e.numbers:
         return Status.UNDERDETERMINED, f"{e.numbers} numbers are too few to tell a hidden unit from noise."
     return None
 
 
 def _rival(e: Evidence) -> tuple[Status, str] | None:
-    if e.rival is None:
+    if e.rival is None or e.rounded:  # the simplest network within rounding wins
         return None
     return (
         Status.NOT_RECOVERED,
@@ -159,7 +182,7 @@ def _chance(e: Evidence) -> tuple[Status, str] | None:
 
 
 def _structure(e: Evidence) -> tuple[Status, str] | None:
-    if e.score < STRUCTURE:
+    if e.score < STRUCTURE or e.rounded:  # rounding is not at random, and shows
         return None
     return Status.NOT_RECOVERED, f"The residual is not noise (score {e.score:.1f}; noise stays below {STRUCTURE:g})."
 
@@ -179,6 +202,15 @@ def _left_out(e: Evidence) -> tuple[Status, str] | None:
     return Status.UNDERDETERMINED, (
         f"Each row left out in turn is missed by {e.confirmations.press:.2g} times the noise claimed: too few rows "
         "are free to contradict."
+    )
+
+
+def _on_a_few_rows(e: Evidence) -> tuple[Status, str] | None:
+    if e.confirmations is None or e.confirmations.carried >= _CARRIED or e.rows < 6 * _CARRIED:
+        return None
+    return Status.NOT_RECOVERED, (
+        f"What is left sits on about {e.confirmations.carried:.0f} of {e.rows} rows: outliers, or something that only "
+        "those see."
     )
 
 
@@ -215,8 +247,11 @@ _OF_NOISY: tuple[Rule, ...] = (
     _structure,
     _does_not_generalise,
     _left_out,
+    _singular,
+    _unconfirmed,
     _alone,
     _other_rows_noisier,
+    _on_a_few_rows,
 )
 
 

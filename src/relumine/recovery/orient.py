@@ -12,7 +12,9 @@ from relumine.tensors.subsets import nearest_subset, some_subset
 
 Array = NDArray[np.float64]
 
-__all__ = ["Orientation", "open_signs", "orient"]
+__all__ = ["LINEAR", "Orientation", "open_signs", "orient"]
+
+LINEAR = "unit signs determined uniquely"  # the route that gives one answer
 
 _ALL_FLIPS = 16  # units up to which every set of flips is looked at; beyond, those of one and two
 
@@ -52,13 +54,13 @@ def orient(net: Network, *, exact: bool = True, bias: bool = False, seconds: flo
     size = max(float(units.max(initial=0.0)), np.finfo(float).tiny)
     small = np.abs(affine).max() <= 1e-14 * size
     if reflection is None or reflection.scale != 1.0 or small or not M.any():
-        return Orientation(net, float(np.abs(affine).max()) / size, "the fit itself")
+        return Orientation(net, float(np.abs(affine).max()) / size, "unit signs as fitted")
     singular = np.linalg.svd(M, compute_uv=False)
     flips: NDArray[np.bool_] | None
     if M.shape[0] >= net.m and singular[-1] > 1e-9 * singular[0]:
-        flips, how = np.linalg.lstsq(M, -affine, rcond=None)[0] > 0.5, "a linear system"
+        flips, how = np.linalg.lstsq(M, -affine, rcond=None)[0] > 0.5, LINEAR
     else:
-        how = "an integer problem"
+        how = "unit signs found: with them no affine part is left"
         if exact:
             flips = some_subset(M / size, -affine / size, 1e-8, seconds=seconds)
         else:

@@ -1,4 +1,10 @@
-"""The search for the hidden units: over-parameterised starts, pruned to the width and polished; or the width, too."""
+"""The search for the hidden units: which round comes next, what it is worth, and when to stop; or the width, too.
+
+A chain is a start and its cycles. A start is a student at random or from moments, contracted to the width; a cycle
+keeps that network, puts random units beside it and contracts again (:mod:`relumine.recovery.rounds`). A chain goes on
+while its loss falls; then a new one begins. Only what different chains agree on is evidence: the cycles of one share
+their units.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +16,10 @@ from math import ceil, log
 import numpy as np
 
 from relumine.fit.inference import structure_score
-from relumine.fit.levenberg import INTERRUPTED, Fit, minimise
+from relumine.fit.levenberg import INTERRUPTED, Fit, Schedule, minimise
 from relumine.fit.passes import difference_squares
 from relumine.fit.projection import Array
-from relumine.fit.prune import SEARCH, path, polish, prune
+from relumine.fit.prune import SEARCH, noisy_polish, path, polish, prune
 from relumine.fit.starts import (
     looks_gaussian,
     moment_directions,
@@ -22,6 +28,7 @@ from relumine.fit.starts import (
     span_directions,
     third_moment_directions,
 )
+from relumine.recovery.rounds import STUDENT, contracted, from_the_span, refined, signed, widened
 from relumine.recovery.task import MemoryTask
 from relumine.results import InvalidInput, SearchRecord, Stage, WidthEvidence
 from relumine.run import Run
@@ -34,6 +41,14 @@ _COLLAPSE = replace(SEARCH, steps=40, damping=1e-4, plateau=8, gain=0.5)  # a sh
 _BETWEEN = 100.0  # kinks that no sample lies between are no further apart than this over the number of rows
 # student width over width, start by start: 1.5 as a rule; where that does not collapse, another width may
 _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)
+_CYCLE = 1.5  # units over width in a cycle: 1.25 found 5 of 10 networks (10,10) at n/p = 2 where 1.5 found 8
+_FURTHER = 0.01  # of the loss of the network before: where the student of a cycle may stop at the earliest
+_ROUNDS = 3  # rounds for each start that is allowed: a round takes half the time of a start polished to the end
+_IDLE, _LESS = 3, 0.97  # a chain ends after so many cycles that did not bring its loss below this share of its least
+_CLOSE = 1.1  # ratio of losses within which two chains may have met, before they are polished to the end
+_MET = "it has met another"
+_ALIKE = 5  # chains that end at one network which is not noise: another one would, too
+_SPANNED = 4  # inputs for each unit from which on the search begins inside the span of the second moment
 _TIED = 4.0  # difference of N log(loss) within which two fits are as good: twice the log likelihood ratio of 2σ
 _BEATEN = 10.0  # difference of BIC from which a wider student counts as better ("very strong", Kass & Raftery 1995)
 
@@ -51,6 +66,7 @@ class Search:
     agreeing: int = 0
     tied: bool = False
     used: int = 0
+    cycles: int = 0
     stages: list[Stage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     evidence: dict[int, WidthEvidence] = field(default_factory=dict)
@@ -100,6 +116,16 @@ class Search:
         """The span of the second moment, by width."""
         return {}
 
+    def span(self, width: int) -> Array:
+        """The span (width, d) that the second moment shows."""
+        if width not in self.spans:
+            self.spans[width] = second_moment_span(self.task.rows, width)
+        return self.spans[width]
+
+    def _spanned(self, width: int) -> bool:
+        """Whether this start is made inside that span: where there are many more inputs than units."""
+        return self.used % 7 in (0, 1, 3, 5) and _SPANNED * width <= self.task.rows.columns - 1 and self.gaussian
+
     def directions(self, k: int, width: int) -> tuple[Array, str]:
         """The next start: first in the span of the second moment, where it can show one; then anywhere; one in seven
         from the third and fourth moments. Odd units show in the third moment only.
@@ -110,9 +136,7 @@ class Search:
         if odd and turn == (1 if width < D - 1 else 0) and self.gaussian:
             return third_moment_directions(self.run.rng, k, self.task.rows), "third moment"
         if turn in (0, 3) and width < D - 1 and self.gaussian:
-            if width not in self.spans:
-                self.spans[width] = second_moment_span(self.task.rows, width)
-            return span_directions(self.run.rng, k, self.spans[width]), "spectral"
+            return span_directions(self.run.rng, k, self.span(width)), "spectral"
         if turn == 5 and 2 < D <= _MOMENT_DIMENSIONS and self.gaussian:
             try:
                 return moment_directions(self.run.rng, k, self.task.rows, width), "higher moments"
@@ -120,14 +144,19 @@ class Search:
                 pass
         return random_directions(self.run.rng, k, D), "random"
 
-    def student(self, k: int, width: int) -> Fit:
-        """One over-parameterised start of k units."""
+    def student(self, k: int, width: int, before: Fit | None = None, schedule: Schedule = STUDENT) -> Fit:
+        """One over-parameterised fit of k units: a start, or a cycle from the network ``before``."""
         began = time.perf_counter()
-        U, kind = self.directions(k, width)
-        self.used += 1
-        name = f"start {self.used}"
-        fit = minimise(self.task.rows, self.task.shape, U, SEARCH, run=self.run, stage=name)
-        self.trace.append((name, fit.history))
+        if before is None:
+            U, kind = self.directions(k, width)
+            self.used += 1
+        else:
+            U, kind = widened(before, k - len(before.at.U), self.run.rng), f"{len(before.at.U)} kept and random"
+            # else a student that begins below its tolerance takes no step: (100,100) at n/p = 5 stayed at 5e-4
+            schedule = replace(schedule, tol=min(schedule.tol, max(_FURTHER * before.loss, SEARCH.tol)))
+            self.cycles += 1
+        fit = minimise(self.task.rows, self.task.shape, U, schedule, run=self.run, stage=self._name(before))
+        self.trace.append((self._name(before), fit.history))
         if self.fallback is None or self.bic(fit) < self.bic(self.fallback):
             self.fallback = fit
         if fit.reason == INTERRUPTED:
@@ -135,8 +164,15 @@ class Search:
             return fit
         self.students[k] = min(self.bic(fit), self.students.get(k, float("inf")))
         note = f"{kind}, {k} units, {len(fit.history) - 1} steps, {fit.reason}"
-        self.stages.append(Stage(name, time.perf_counter() - began, fit.loss, note))
+        self._stage(self._name(before), began, fit, note)
         return fit
+
+    def _name(self, before: Fit | None) -> str:
+        """Of the present start or cycle."""
+        return f"start {self.used}" if before is None else f"start {self.used}, cycle {self.cycles}"
+
+    def _stage(self, name: str, began: float, fit: Fit, note: str) -> None:
+        self.stages.append(Stage(name, time.perf_counter() - began, fit.loss, note))
 
     def found(self, width: int | None) -> Fit:
         """The best fit of that width, or of any; if the run ends before, the best so far."""
@@ -153,7 +189,8 @@ class Search:
     def record(self) -> SearchRecord:
         """What goes with the result."""
         n = self.task.rows.n
-        return SearchRecord(self.used, tuple(self.trace), tuple(self.evidence.values()), rows=n, rows_searched=n)
+        trace, widths = tuple(self.trace), tuple(self.evidence.values())
+        return SearchRecord(self.used, trace, widths, rows=n, rows_searched=n, cycles=self.cycles)
 
     def _over(self) -> bool:
         """Whether the run has ended; then so does the search."""
@@ -163,33 +200,109 @@ class Search:
     # -- a given width ---------------------------------------------------------------------------------------
 
     def at_width(self, width: int) -> Fit | None:
-        """Starts until the fit is exact, or two agree on a residual that looks like noise, or the cap."""
-        task = self.task
-        widest = max(task.widest(), width)
-        for attempt in range(self.starts):
-            k = min(max(ceil(_OVER[attempt % len(_OVER)] * width), width + 2), widest)
-            student = self.student(k, width)
-            if self._over():
+        """Chains until a fit is exact, or two agree on a residual that looks like noise, or there is no more hope.
+
+        That is after so many starts, or three times as many rounds, or when five chains end at one network.
+        """
+        last, rounds = self.used + self.starts, self.used + self.cycles + _ROUNDS * self.starts
+        while self.used < last and self.used + self.cycles < rounds:
+            fit = self._chain(width, rounds - self.used - self.cycles)
+            if fit is None:
                 break
-            began = time.perf_counter()
-            fit = prune(task.rows, task.shape, student, width, self.run)
-            if self._over():
-                break
-            fit = polish(task.rows, task.shape, fit, self.run, "polish")
-            if fit.reason == INTERRUPTED and not self.is_exact(fit):
-                self.interrupted = True
-                break
-            self.trace.append(("polish", fit.history))
-            self.stages.append(Stage("polish", time.perf_counter() - began, fit.loss, f"{width} units, {fit.reason}"))
             self.consider(fit)
             if self.is_exact(fit):
                 self.best = self._without_redundant_units(fit)
                 break
-            if self.agreeing >= 2 and self.best is not None and self.is_noise(self.best):
+            if self.agreeing >= _ALIKE or (self.agreeing >= 2 and self._only_noise(width)):
                 break
             if self._over():
                 break
         return self.best
+
+    def _only_noise(self, width: int) -> bool:
+        """Whether the best fit leaves only noise, and a student that begins at it does not find more."""
+        assert self.best is not None
+        if not self.is_noise(self.best):
+            return False
+        if self.best.loss > 10.0 * STUDENT.tol:  # the students went as far
+            return True
+        self.student(self._student_width(width, cycle=True), width, self.best, SEARCH)
+        return self.interrupted or self.rival(self.best) is None
+
+    def _chain(self, width: int, most: int) -> Fit | None:
+        """A start and its cycles, at most so many, while there is hope; its best fit; None if the run ended."""
+        least = fit = self._round(width, None)
+        idle, end = 0, self._no_further(fit, idle=0, first=True)
+        for _ in range(most - 1):
+            if end or self._over():
+                break
+            fit = self._round(width, fit)
+            if len(fit.at.U) > width:  # the run ended before it was contracted
+                break
+            idle = 0 if fit.loss < _LESS * least.loss else idle + 1
+            least = min(least, fit, key=lambda f: f.loss)
+            end = self._no_further(fit, idle=idle)
+        if self._over() and not self.is_exact(least):
+            if len(least.at.U) <= width and (self.best is None or least.loss < self.best.loss):
+                self.best = least
+            return None
+        if not self.is_exact(least):
+            least = self._to_the_end(fit if end == _MET else least)
+        stage = self.stages[-1]
+        self.stages[-1] = replace(stage, note=f"{stage.note}; start {self.used} ends: {end or 'no rounds are left'}")
+        return least
+
+    def _round(self, width: int, before: Fit | None) -> Fit:
+        """A student, contracted to the width, and signs, if the fit is near."""
+        task, run = self.task, self.run
+        began = time.perf_counter()
+        if before is None and self._spanned(width):
+            self.used += 1
+            U = from_the_span(task, self._student_width(width), width, self.span(width), run)
+            fit, note = refined(task, U, run, f"start {self.used}", SEARCH.damping), "from the span, "
+            self.trace.append((f"start {self.used}", fit.history))
+        else:
+            student = self.student(self._student_width(width, cycle=before is not None), width, before)
+            if self._over():
+                return student
+            began, note = time.perf_counter(), ""
+            fit = contracted(task, student, width, run, "polish")
+            self.trace.append(("polish", fit.history))
+        self.interrupted = self.interrupted or fit.reason == INTERRUPTED
+        self._stage("polish", began, fit, f"{note}{width} units, {len(fit.history) - 1} steps, {fit.reason}")
+        if self.is_exact(fit) or self.interrupted:
+            return fit
+        began = time.perf_counter()
+        better = signed(task, fit, run, "early signs")
+        if better is None:
+            return fit
+        self.trace.append(("early signs", better.history))
+        self._stage("early signs", began, better, f"without affine part, {better.reason}")
+        return better
+
+    def _student_width(self, width: int, *, cycle: bool = False) -> int:
+        """How many units a student has: more than are looked for, and fewer than the numbers can determine."""
+        over = _CYCLE if cycle else _OVER[self.used % len(_OVER)]
+        return min(max(ceil(over * width), width + 2), max(self.task.widest(), width + cycle))
+
+    def _no_further(self, fit: Fit, *, idle: int, first: bool = False) -> str:
+        """Why a chain ends at this fit; empty if it goes on."""
+        if self._over():
+            return "the run does"
+        if self.is_exact(fit):
+            return "exact"
+        if self.best is None and first and self.is_noise(fit):
+            # exact data can look like noise, too, where there are few of them: the chains after this one do not ask
+            return "what is left looks like noise, so another start must agree"
+        if self.best is not None and 1.0 / _CLOSE < fit.loss / self.best.loss < _CLOSE and self._same(fit, self.best):
+            return _MET
+        return f"{_IDLE} cycles without a gain" if idle >= _IDLE else ""
+
+    def _to_the_end(self, fit: Fit) -> Fit:
+        """As far down as noise lets a fit be told from another."""
+        return minimise(
+            self.task.rows, self.task.shape, fit.at.U, noisy_polish(self.task.values), run=self.run, stage="polish"
+        )
 
     def _without_redundant_units(self, fit: Fit) -> Fit:
         """An exact fit with units that do nothing (fewer are visible than were asked for): without them.
@@ -245,9 +358,9 @@ class Search:
         widest = self.task.widest(0.7)
         k, last, students = min(4, max(widest, 1)), float("inf"), []
         while True:
-            tries = [self.student(k, k)]
+            tries = [self.student(k, k, schedule=SEARCH)]
             while tries[-1].loss > SEARCH.tol and len(tries) < 2 and not self._over():
-                tries.append(self.student(k, k))
+                tries.append(self.student(k, k, schedule=SEARCH))
             if self._over():
                 return self.best
             fit = min(tries, key=lambda f: f.loss)

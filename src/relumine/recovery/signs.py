@@ -88,13 +88,13 @@ def _signed(task: Task, answer: Answer, free: slice, seconds: float, run: Run) -
     if bias and _flips(net) and _chance(task, answer, free):
         return None
     orientation = orient(net, exact=exact, bias=bias, seconds=seconds)
-    U, how = np.column_stack([orientation.network.W, orientation.network.b]), f"signs from {orientation.how}"
+    U, how = np.column_stack([orientation.network.W, orientation.network.b]), orientation.how
     if exact and orientation.residual > (1e-7 if bias else 1e-5):
         # a row that lies on a kink may count for either side, so this asks for more than the fewest rows
         blind = one_sided(task, net, times=2)
         if bias or not blind or net.m > _ALL_FLIPS or net.activation.reflection != RELU.reflection:
             return None
-        U, how = _from_the_remainder(task, net, blind[0]), "signs, and one unit, from what the others leave"
+        U, how = _from_the_remainder(task, net, blind[0]), "unit signs found, and one unit from what the others leave"
     # refit without the rest of the affine part: that it vanishes is information, and uses it
     rows, plain = task.plain.centred(task.tau[-1]) if bias else task.plain, shape_of(net.activation, sign_free=False)
     fit = minimise(rows, plain, U, POLISH if exact else noisy_polish(task.values), run=run)

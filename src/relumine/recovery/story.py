@@ -1,8 +1,9 @@
 """The whole algorithm on a screen: rows → task → search → signs → evidence → verdict.
 
 1. Set rows aside; whiten; take the affine part out (:mod:`~relumine.recovery.task`).
-2. Starts of 1.5× the width, in the span of the second moment first; Levenberg–Marquardt; prune; polish. Stop when the
-   residual is rounding error, or looks like noise and two starts agree (:mod:`~relumine.recovery.search`).
+2. Starts of 1.5× the width, in the span of the second moment first; Levenberg–Marquardt; prune; polish; signs, if the
+   fit is near; and again from there (:mod:`~relumine.recovery.rounds`). Stop when the residual is rounding error, or
+   looks like noise and two starts agree (:mod:`~relumine.recovery.search`).
 3. Flip units so that the affine part vanishes; refit without it (:mod:`~relumine.recovery.signs`).
 4. Standard errors and evidence (:mod:`~relumine.recovery.evidence`), and the verdict (:mod:`~relumine.recovery.judge`).
 
@@ -20,8 +21,10 @@ from numpy.typing import NDArray
 
 from relumine.activations import Activation
 from relumine.data.sources import Samples
-from relumine.fit.inference import Inference, infer, parameter_count
+from relumine.fit.inference import Fitted, Inference, infer, parameter_count
 from relumine.fit.parallel import ALONE
+from relumine.fit.rows import MemoryRows
+from relumine.fit.sketch import sketched_confirmation
 from relumine.network import Network
 from relumine.recovery.evidence import Evidence, gather
 from relumine.recovery.judge import judge, looked_in_words
@@ -36,6 +39,10 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 
 __all__ = ["Case", "Problem", "close", "shared", "solve"]
 
+_PLENTY = 9.0  # digits of y that an exact fit needs; nobody needs to be told of more
+# A unit's intervals cover less than 92 % where its output weight is not so many standard errors from 0, or its
+# direction is not known to so many radians: a kink then may pass many rows, and the loss is not nearly quadratic.
+_ROUGH, _RADIANS = 4.0, 0.1
 _SHOWN = 2000  # rows set aside whose predictions go with the result
 _DENSE_EXACT, _DENSE_NOISY = 1600, 4000  # parameters up to which the Fisher matrix is formed: 20 MB and 130 MB
 
@@ -79,11 +86,16 @@ class Case:
             rows=rows,
             noise=e.noise,
             condition=e.condition,
-            confirmed=0 if e.confirmations is None else e.confirmations.rows,
-            unseen=float("nan") if e.confirmations is None else e.confirmations.unseen,
+            confirmed=e.confirmed,
+            unseen=e.unseen if verdict.status.ok else float("nan"),
             proves=verdict.proves,
             does_not_prove=verdict.does_not_prove,
-            notes=(*remarks, *self.notes, *([looked[0].lower() + looked[1:]] if looked else [])),
+            notes=(
+                *remarks,
+                *self.notes,
+                *self._doubts(verdict.status),
+                *([looked[0].lower() + looked[1:]] if looked else []),
+            ),
         )
         held = self.task.held.X[:_SHOWN], self.task.held.y[:_SHOWN]
         predicted = self.net(held[0]).reshape(-1, self.task.q)
@@ -98,6 +110,19 @@ class Case:
             search=replace(self.record, loss=self.answer.loss, noise=tuple(self.noise.tolist())),
             shown=Predictions(held[1].reshape(predicted.shape), predicted),
         )
+
+    def _doubts(self, status: Status) -> list[str]:
+        """What to tell about digits and about standard errors that cannot be believed."""
+        digits = self.task.digits
+        told = [digits.words] if digits.words and not (self.evidence.exact and digits.left > _PLENTY) else []
+        if status is Status.NOISY and self.errors is not None:
+            weak = np.atleast_2d(np.abs(self.net.a) < _ROUGH * self.errors.a).all(axis=0)
+            turned = np.linalg.norm(self.errors.W, axis=1) > _RADIANS * np.linalg.norm(self.net.W, axis=1)
+            units = np.flatnonzero(weak | turned)
+            if units.size:
+                listed = ", ".join(map(str, units))
+                told.append(f"known only roughly, so that standard errors may be too small there: unit {listed}")
+        return told
 
 
 def solve(samples: Samples, problem: Problem, run: Run) -> Case:
@@ -149,10 +174,14 @@ def _errors(task: Task, answer: Answer, limit: int) -> tuple[StandardErrors | No
     """Standard errors of the user's parameters, where the Fisher matrix has no more than ``limit`` rows."""
     count = parameter_count(answer.net, answer.free)
     if 0 < count <= limit:
-        inference = infer(answer.rows, answer.squares, answer.net, task.white, task.units, answer.free)
+        fitted = Fitted(answer.rows, answer.net, answer.model, answer.squares, answer.free, answer.exact, task.groups)
+        inference = infer(fitted, task.white, task.units)
     else:
         spread2 = answer.squares / max(answer.rows.n - count / task.q, 1.0)
-        inference = Inference(np.sqrt(spread2) * task.units, float("nan"), None)
+        confirmation = None
+        if limit and answer.net.m and isinstance(answer.rows, MemoryRows):  # limit 0: nothing is looked into in a hurry
+            confirmation = sketched_confirmation(answer.rows, answer.model, task.groups)
+        inference = Inference(np.sqrt(spread2) * task.units, float("nan"), None, confirmation)
     se = inference.errors
     if se is not None and task.vector:
         se = StandardErrors(se.W, se.b, se.a[0], se.v[0], se.c[0])

@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
-from relumine.data.holdout import set_aside
+from relumine.data.digits import Digits, digits_of
+from relumine.data.holdout import same_rows, set_aside
 from relumine.data.sources import Samples, Source, Without
 from relumine.data.whiten import Whitening
+from relumine.fit.inference import structure_score
+from relumine.fit.passes import Model
 from relumine.fit.rows import MemoryRows, Rows
 from relumine.fit.sign_free import Shape, shape_of
 from relumine.fit.streamed import prepare_source
@@ -22,6 +25,8 @@ Array = NDArray[np.float64]
 __all__ = ["MemoryTask", "Task", "make_task", "whole_task"]
 
 _EPS = float(np.finfo(float).eps)
+_SCORE = 6.0  # of the residual of an affine fit, from which on it is not rounding; noise stays below 5
+_OFFSET = 1e8  # standard deviations of y from which on the rounding of c shows
 _COARSE = 1e-5  # relative rounding of y beyond which nothing can be called exact
 _FLAT, _FLAT_EVERYWHERE = 32.0 * _EPS, 256.0 * _EPS  # of a few rows, of all: what rounding leaves of an affine output
 
@@ -34,7 +39,8 @@ class Task:
     models without affine part. ``units`` (q,): what the outputs were divided by. ``rounding`` (q,): root mean square
     residual, in those units, that is rounding error. ``bent`` (q,): outputs that are not affine. ``held``: rows never
     used in the fit, ``spread`` (q,): standard deviation of y. ``distinct``: number of different rows used.
-    ``discrete``: every input takes only a few values.
+    ``discrete``: every input takes only a few values. ``digits``: what rounding left of y. ``groups`` (n,): the same
+    number for equal rows used, None if all differ.
     """
 
     rows: Rows
@@ -50,6 +56,8 @@ class Task:
     distinct: int
     vector: bool
     discrete: bool
+    digits: Digits
+    groups: NDArray[np.intp] | None
 
     @property
     def q(self) -> int:
@@ -88,11 +96,28 @@ class Task:
 
 @dataclass(frozen=True)
 class MemoryTask(Task):
-    """A task whose rows are in memory, as the search needs; ``aside``: numbers of the samples set aside."""
+    """A task whose rows are in memory, as the search needs.
+
+    ``samples``: as they came; ``aside``: numbers of those set aside.
+    """
 
     rows: MemoryRows
     plain: MemoryRows
+    samples: Samples
     aside: NDArray[np.intp]
+
+    def to_user(self, net: Network) -> Network:
+        """A network of the user's x and y; behind an offset that takes most digits, with residuals of mean zero.
+
+        On the way back a large c is rounded several times, each time by as much as y itself was.
+        """
+        net = super().to_user(net)
+        if not (np.abs(net.c) > _OFFSET * self.spread).any():
+            return net
+        used = np.delete(np.arange(self.samples.n), self.aside)
+        left = (self.samples.y - net(self.samples.X))[used]
+        weight = None if self.samples.weight is None else self.samples.weight[used]
+        return net.replace(c=net.c + np.average(left, axis=0, weights=weight))
 
 
 def make_task(samples: Samples, activation: Activation, rng: np.random.Generator) -> MemoryTask:
@@ -115,7 +140,9 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     assert isinstance(rows, MemoryRows)
     assert isinstance(plain, MemoryRows)
     left = np.sqrt(rows.squares() / rows.total)
-    bent = left > _FLAT
+    targets = Y / magnitude
+    deviation = np.where(np.ptp(targets, axis=0) > 0.0, _deviation(targets, weight), 1.0)
+    bent = (left > _FLAT) | _hidden_in_the_last_digits(rows, left, deviation, shape_of(activation))
     left[~bent] = 1.0
     return MemoryTask(
         rows=rows.over(np.where(bent, left, np.inf)),
@@ -131,8 +158,25 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
         distinct=distinct,
         vector=samples.vector,
         discrete=_discrete(samples.X),
+        digits=digits_of(samples.y),
+        groups=np.delete(same_rows(samples.X)[0], aside) if distinct < samples.n - len(aside) else None,
+        samples=samples,
         aside=aside,
     )
+
+
+def _hidden_in_the_last_digits(rows: MemoryRows, left: Array, deviation: Array, shape: Shape) -> NDArray[np.bool_]:
+    """Whether what is left of an affine fit, (q,), is rounding error in size but not at random.
+
+    An offset of 1e15 leaves y a digit or two: a network behind it looks like rounding, but the score test shows it.
+    What is below 1e-9 of the ``deviation`` (q,) of y does not matter.
+    """
+    found = np.zeros(left.shape, dtype=bool)
+    for o in np.flatnonzero((left > 1e-9 * deviation) & (left <= _FLAT)):
+        alone = MemoryRows(rows.X, rows.Y[:, [o]] / left[o], rows.weight)
+        nothing = Model(shape, np.zeros((0, rows.columns)), np.zeros((0, 1)))
+        found[o] = structure_score(alone, shape, nothing) >= _SCORE
+    return found
 
 
 def whole_task(source: Source, small: Task, held: NDArray[np.intp]) -> Task:
@@ -140,7 +184,8 @@ def whole_task(source: Source, small: Task, held: NDArray[np.intp]) -> Task:
     rows, plain, tau, white = prepare_source(Without(source, held), small.units)
     bent = small.bent | (np.sqrt(rows.squares() / rows.total) > _FLAT_EVERYWHERE)
     rows = rows.over(np.where(bent, 1.0, np.inf))
-    return replace(_plain(small), rows=rows, plain=plain, tau=tau, white=white, bent=bent, distinct=rows.n)
+    small = replace(_plain(small), groups=None)  # of its rows, not of these
+    return replace(small, rows=rows, plain=plain, tau=tau, white=white, bent=bent, distinct=rows.n)
 
 
 def _plain(task: Task) -> Task:

@@ -1,0 +1,1 @@
+"""A laboratory of honesty: nasty problems, what `recover` claims about them, and what is true."""

@@ -1,0 +1,83 @@
+"""A problem with a known truth, and the list of families that draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import relumine as rl
+
+Array = NDArray[np.float64]
+Rng = np.random.Generator
+Inputs = Callable[[Rng, int], Array]
+Family = Callable[[Rng], "Problem"]
+
+FAMILIES: dict[str, Family] = {}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows ``X`` (n, d) drawn by ``inputs``, labels observed(target(X)).
+
+    ``observe`` adds noise or rounding; None: y is the target itself. ``weight`` (n,) of rows X, None: equal.
+    ``options``: what `recover` is asked for.
+    """
+
+    X: Array
+    inputs: Inputs
+    target: Callable[[Array], Array]
+    observe: Callable[[Rng, Array, Array], Array] | None = None
+    weight: Callable[[Array], Array] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def labels(self, rng: Rng, X: Array) -> Array:
+        """What is observed at the rows of X."""
+        y = self.target(X)
+        return y if self.observe is None else self.observe(rng, X, y)
+
+
+def family(draw: Family) -> Family:
+    """Put a family on the list; its name is the function's."""
+    FAMILIES[draw.__name__] = draw
+    return draw
+
+
+def gaussian(d: int) -> Inputs:
+    return lambda rng, n: rng.normal(size=(n, d))
+
+
+def uniform(d: int, size: float = 3.0) -> Inputs:
+    return lambda rng, n: rng.uniform(-size, size, size=(n, d))
+
+
+def whole(rng: Rng, low: int, high: int) -> int:
+    """A whole number from low to high, both included."""
+    return int(rng.integers(low, high + 1))
+
+
+def log_uniform(rng: Rng, low: float, high: float) -> float:
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
+def planted(rng: Rng, **options: Any) -> rl.Network:
+    """A network of 1–6 units in 1–8 dimensions."""
+    least = 2 if options.get("family") in ("nearly_parallel", "large_bias", "dependent") else 1
+    d, m = whole(rng, least, 8), whole(rng, least, 6)
+    if options.get("family") in ("orthonormal", "conditioned"):
+        m = min(m, d)
+    return rl.planted.network(d, m, rng=rng, **options)
+
+
+def rows_for(rng: Rng, net: rl.Network, low: float = 4.0, high: float = 12.0) -> int:
+    """So many rows per parameter, at most 600."""
+    return int(np.clip(rng.uniform(low, high) * (net.m + 1) * (net.d + 1), net.d + 6, 600))
+
+
+def clean(rng: Rng, net: rl.Network, inputs: Inputs | None = None, n: int | None = None, **options: Any) -> Problem:
+    """A network's own answers, nothing added."""
+    inputs = inputs or gaussian(net.d)
+    return Problem(inputs(rng, n or rows_for(rng, net)), inputs, net, options=options)

@@ -1,0 +1,70 @@
+"""Claims and truths as a table for docs/guarantees.md."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.text import duration, table
+
+Row = dict[str, Any]
+PAGE = Path(__file__).parents[2] / "docs" / "guarantees.md"
+BEGIN, END = "<!-- honesty: begin -->", "<!-- honesty: end -->"
+STATUSES = ("exact", "noisy", "ambiguous", "under-determined", "not recovered", "interrupted", "refused", "crashed")
+
+
+def wrong(row: Row, times: float = 1.0) -> bool:
+    """Called exact, and different on more of the inputs than it says may differ."""
+    return bool(row["status"] == "exact" and row["wrong"] > times * row["unseen"])
+
+
+def short(row: Row) -> bool:
+    """Called noisy, and fresh rows are more than three times as far off as it says."""
+    return bool(row["status"] == "noisy" and row["ratio"] > 3.0)
+
+
+def summary(rows: list[Row]) -> str:
+    """What was claimed, what was true, family by family."""
+    exact = [row for row in rows if row["status"] == "exact"]
+    noisy = [row for row in rows if row["status"] == "noisy"]
+    families: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        families[row["family"]].append(row)
+    seeds = [row["seed"] for row in rows] or [0]
+    text = (
+        f"{len(rows)} problems of {len(families)} families, seeds {min(seeds)} to {max(seeds)}, "
+        f"{duration(sum(row['seconds'] for row in rows))}. `make honesty` goes on until 10 000 are on record."
+    )
+    claims = [
+        ["called exact", _of(len(exact), len(rows))],
+        ["… different on more than `certificate.unseen` of fresh inputs", _of(sum(map(wrong, exact)), len(exact))],
+        ["… on more than three times that", _of(sum(wrong(row, 3.0) for row in exact), len(exact))],
+        ["called noisy", _of(len(noisy), len(rows))],
+        ["… fresh error more than three times the noise claimed", _of(sum(map(short, noisy)), len(noisy))],
+    ]
+    lines = []
+    for name, part in sorted(families.items()):
+        counts = [str(sum(row["status"] == status for row in part) or "") for status in STATUSES]
+        lines.append(
+            [
+                name.replace("_", " "),
+                *counts[:1],
+                str(sum(map(wrong, part)) or ""),
+                *counts[1:2],
+                str(sum(map(short, part)) or ""),
+                *counts[2:],
+            ]
+        )
+    header = ["family", "exact", "wrong", "noisy", "wrong", *STATUSES[2:]]
+    return "\n\n".join([text, table(["claim", "problems"], claims), table(header, lines)])
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} of {whole} ({100.0 * part / whole:.2g} %)" if whole else "none"
+
+
+def put(text: str, page: Path = PAGE) -> None:
+    """Between the markers of the page."""
+    before, rest = page.read_text().split(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")

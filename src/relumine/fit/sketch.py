@@ -1,0 +1,132 @@
+"""Rows that confirm a fit whose Fisher matrix is too large to form: a few random targets instead of all leverages.
+
+With H = J(JᵀωJ)⁻¹Jᵀω and a random target ψ ~ N(0, I), the rest ρ = ψ − Hψ of its linear fit has variance 1 − h_i at
+row i. At a saturated row, h_i = 1, it vanishes for every ψ: a handful of them, each a solve by conjugate gradients,
+shows those rows exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.fit.leverage import Confirmation, carrying
+from relumine.fit.passes import Model
+from relumine.fit.projection import Linearisation, Projection, Unknowns, project
+from relumine.fit.rows import Block, MemoryRows, Sums, chunk_rows
+from relumine.fit.solvers import ConjugateGradients
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+
+__all__ = ["sketched_confirmation"]
+
+_TARGETS = 3  # a row with h = 1/2 looks saturated to all of them with probability 0.0034³ = 4e-8
+_SATURATED = (
+    3e-3  # |ρ|; at saturated rows single precision and the tolerance of the solves left 5e-4, (d, m) = (40, 20)
+)
+_TOLERANCE, _CAP = 1e-4, 400  # of a solve, relative; products, of which a tail of d+1 rows takes 150
+
+
+def sketched_confirmation(rows: MemoryRows, model: Model, groups: Numbers | None = None) -> Confirmation | None:
+    """Which rows confirm the fit ``model``; ``groups`` (n,): the same number for equal rows. None if no solve ends.
+
+    Leave-one-out residuals are r/(1 − h) with the mean leverage: where this is needed there are many rows.
+    """
+    groups = np.arange(rows.n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    rng, at = np.random.default_rng(0), project(rows, model.shape, model.U)
+    lin = Linearisation(rows, at)
+    root = np.ones(rows.n) if rows.weight is None else np.sqrt(rows.weight)
+    size = np.sqrt(np.bincount(groups, root**2))
+    largest, mean = np.zeros((len(size), rows.outputs)), 0.0
+    for _ in range(_TARGETS):
+        psi = rng.normal(size=(rows.n, rows.outputs))
+        fitted = _fitted(replace(rows, Y=psi / root[:, None]), lin)
+        if fitted is None:
+            return None
+        rest = psi - root[:, None] * fitted
+        mean += 1.0 - float(np.mean(rest**2))
+        # of copies of a row only the mean can be saturated
+        common = np.stack([np.bincount(groups, root * column) / size for column in rest.T], axis=1)
+        largest = np.maximum(largest, np.abs(common))
+    free = np.asarray((largest > _SATURATED).all(axis=1))
+    alone = np.flatnonzero(~free[groups])
+    left = _residuals(rows, model) * root[:, None] / (1.0 - min(mean / _TARGETS, 0.99))
+    squares = left[free[groups]] ** 2
+    return Confirmation(
+        confirmed=int(free.sum()),
+        alone=tuple(alone.tolist()),
+        units=_on_the_smaller_side(rows, model.U, alone),
+        largest=1.0 if alone.size else float("nan"),
+        left_out=np.sqrt(squares.sum(axis=0) / max(len(squares), 1)),
+        carried=carrying(squares),
+    )
+
+
+def _fitted(rows: MemoryRows, lin: Linearisation) -> Array | None:
+    """Jx (n, q) for the x with JᵀωJx = JᵀωY, by conjugate gradients."""
+    at = lin.at
+    pulled = rows.sum(partial(_pulled, model=at.model), len(at.U))
+    U, A, tail = (part / rows.total for part in pulled)
+    tau = np.zeros_like(tail)
+    tau[rows.free] = tail[rows.free]
+    x = _solve(lin, Unknowns(U, A - at.C @ tail, tau))
+    if x is None:
+        return None
+    step = chunk_rows(len(at.U))
+    return np.concatenate([_change(rows.X[s : s + step], at, x) for s in range(0, rows.n, step)])
+
+
+def _pulled(B: Block, model: Model) -> Sums:
+    """JᵀωY: (m, d+1), (m, q) and (d+1, q)."""
+    E, F = B.weigh(B.Y.T), model.features(B).copy()
+    return model.pull(model.slopes(B), E, B.X), F @ E.T, B.X.T @ E.T
+
+
+def _change(X: Array, at: Projection, x: Unknowns) -> Array:
+    """Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e⊥(z_i) + δτᵀx̃, (k, q)."""
+    Z, shape = X @ at.U.T, at.model.shape
+    tau = x.tau - at.C.T @ x.A
+    return np.asarray((shape.derivative(Z) * (X @ x.U.T)) @ at.A + shape.value(Z) @ x.A + X @ tau)
+
+
+def _solve(lin: Linearisation, b: Unknowns) -> Unknowns | None:
+    """X with JᵀωJx = b, to a relative 1e-4 in the norm of the preconditioner; None if that takes too many products."""
+    apply = ConjugateGradients(lin)._preconditioner(np.zeros(len(lin.at.U)))
+    x, r = b.plus(-1.0, b), b
+    z = apply(r)
+    p, rz = z, r.dot(z)
+    target = _TOLERANCE**2 * rz
+    for _ in range(_CAP):
+        if rz <= target:
+            return x
+        Hp = lin.product(p)
+        curvature = p.dot(Hp)
+        if not curvature > 0.0:
+            return None
+        x, r = x.plus(rz / curvature, p), r.plus(-rz / curvature, Hp)
+        z = apply(r)
+        rz, previous = r.dot(z), rz
+        p = z.plus(rz / previous, p)
+    return None
+
+
+def _residuals(rows: MemoryRows, model: Model) -> Array:
+    step = chunk_rows(max(len(model.U), 1))
+    return np.concatenate(
+        [model.residual(Block(rows.X[s : s + step], rows.Y[s : s + step])).T for s in range(0, rows.n, step)]
+    )
+
+
+def _on_the_smaller_side(rows: MemoryRows, U: Array, alone: Numbers) -> tuple[int, ...]:
+    """Units some of these rows are on the side of the kink with fewer rows, no more than they are."""
+    if not alone.size:
+        return ()
+    step = chunk_rows(len(U))
+    on = sum((rows.X[s : s + step] @ U.T > 0.0).sum(axis=0) for s in range(0, rows.n, step))
+    minor, there = np.minimum(on, rows.n - on), rows.X[alone] @ U.T > 0.0
+    behind = np.where(on <= rows.n - on, there, ~there).sum(axis=0)
+    return tuple(np.flatnonzero((behind > 0) & (2 * behind >= minor)).tolist())

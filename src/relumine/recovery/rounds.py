@@ -1,0 +1,117 @@
+"""One round of the search: a student of more units than are looked for, contracted to the width, and perhaps signed.
+
+At few samples per parameter the student sticks, at a loss of 0.05, say. Leaving units out is an escape: it is the
+contracted network that then falls to rounding error, or ends lower than the one before. So a round can begin at the
+network of the last one, with random units beside it (:func:`widened`), and costs little: neither the student nor the
+contracted network is followed to the bottom of a basin that is not the right one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from relumine.fit.levenberg import INTERRUPTED, Fit, State, minimise
+from relumine.fit.projection import Array, project
+from relumine.fit.prune import POLISH, SEARCH, prune
+from relumine.fit.rows import MemoryRows
+from relumine.fit.sign_free import shape_of
+from relumine.fit.starts import inside, lifted, random_directions
+from relumine.recovery.orient import LINEAR, orient
+from relumine.recovery.task import MemoryTask
+from relumine.run import Run
+
+__all__ = ["STUDENT", "contracted", "from_the_span", "refined", "signed", "widened"]
+
+STUDENT = replace(SEARCH, plateau=15, tol=1e-3)
+"""A student on its way to a network. Forty slow steps instead of fifteen: (10,10) at n/p = 2 took a third longer to the
+same rate. At a loss of 1e-3 its units are found, and the rest is cheaper after contraction: (50,50) at n/p = 6 took
+4.6 s instead of 5.3; at 1e-2 it is too early."""
+
+# 1 % in eight steps: what goes on to rounding error falls faster; (50,50) at n/p = 3.5 took 130 steps to do so
+_CONTRACT = replace(POLISH, steps=400, gain=1e-2)
+
+# without the affine part the loss collapses in ten steps or sticks at once
+_SIGNED = replace(POLISH, damping=1e-4, plateau=6, gain=0.2)
+
+_INSIDE = 4  # starts inside a span: a wrong end there costs far more than a start
+_EVERY_WAY = 4  # units up to which all their signs are tried: sixteen projections, as much as two steps
+_NEAR = 0.2  # relative loss from which signs are tried: 784-2-1 at n/p = 3 and 6 sticks at 0.03 … 0.06, (200,2) at 0.12
+_SHARE = 0.05  # of the parameters that the affine part must be for its removal to help: (30,30) has 3 %, (10,5) 17 %
+
+
+def widened(fit: Fit, extra: int, rng: np.random.Generator) -> Array:
+    """The directions of a fit and ``extra`` random ones, (m + extra, d+1)."""
+    return np.concatenate([fit.at.U, random_directions(rng, extra, fit.at.U.shape[1])])
+
+
+def from_the_span(task: MemoryTask, k: int, width: int, span: Array, run: Run) -> Array:
+    """Directions (width, d+1) found inside a span (r, d) of the weights: k units there, contracted to the width.
+
+    In r dimensions a step costs r/d of one in all, and k units have k(r+1) parameters: a student of 1.5 times the units
+    has, for r ≪ d and few samples, almost as many parameters as there are rows, and inside the span far fewer.
+    """
+    rows, found = inside(task.rows, span), list[Fit]()
+    for _ in range(_INSIDE):
+        U = random_directions(run.rng, k, len(span) + 1)
+        fit = minimise(rows, task.shape, U, replace(STUDENT, plateau=6), run=run)
+        found.append(prune(rows, task.shape, fit, width, run))
+        least, *others = sorted(fit.loss for fit in found)
+        if others and others[0] < 1.01 * least:  # two ended there: it is the best there is
+            break
+    return lifted(min(found, key=lambda fit: fit.loss).at.U, span)
+
+
+def contracted(task: MemoryTask, student: Fit, width: int, run: Run, stage: str) -> Fit:
+    """The student with ``width`` units, while that pays."""
+    fit = prune(task.rows, task.shape, student, width, run)
+    return fit.ended(INTERRUPTED) if run.over else refined(task, fit.at.U, run, stage)
+
+
+def refined(task: MemoryTask, U: Array, run: Run, stage: str, damping: float = POLISH.damping) -> Fit:
+    """A fit from the directions U (m, d+1), while that pays: down to rounding error or to where it gets slow."""
+    return minimise(task.rows, task.shape, U, replace(_CONTRACT, damping=damping), run=run, stage=stage)
+
+
+def signed(task: MemoryTask, fit: Fit, run: Run, stage: str) -> Fit | None:
+    """A better fit by way of the signs, if there is one: most networks have no affine part, only an output bias.
+
+    The affine part costs (d+1)q parameters, which is much where there are few units. Signs that remove it are found
+    as soon as a fit is near; then the units are fitted without it. Back in the sign-free form, that can only be better.
+    """
+    m, D = fit.at.U.shape
+    reflection = task.shape.activation.reflection
+    if reflection is None or reflection.scale != 1.0 or not reflection.slope:
+        return None  # nothing to flip
+    spared = task.parameters(0) / task.parameters(m)
+    if not 0 < m <= (D - 1) * task.q or fit.loss > _NEAR or spared < _SHARE:
+        return None
+    rows, plain = task.plain.centred(task.tau[-1]), shape_of(task.shape.activation, sign_free=False)
+    U = _turned(task, fit, rows)
+    if U is None:
+        return None
+    found = minimise(rows, plain, U, _SIGNED, run=run, stage=stage)
+    if found.at.loss >= fit.at.loss:
+        return None
+    at = project(task.rows, task.shape, found.at.U)
+    loss = at.loss / max(task.rows.norm2, np.finfo(float).tiny)
+    history = (*found.history[:-1], loss)
+    return Fit(at, State(at.U, POLISH.damping, 2.0, history, found.state.products, found.reason))
+
+
+def _turned(task: MemoryTask, fit: Fit, rows: MemoryRows) -> Array | None:
+    """Directions (m, d+1) of the units, each with a sign that leaves little of the affine part; None if that is open.
+
+    A few units are turned in every way, and the loss without affine part decides; for more a linear system does, which
+    a poor fit misleads sooner.
+    """
+    m = len(fit.at.U)
+    if m <= _EVERY_WAY:
+        plain = shape_of(task.shape.activation, sign_free=False)
+        ways: list[Array] = [np.array(signs)[:, None] * fit.at.U for signs in product((1.0, -1.0), repeat=m)]
+        return min(ways, key=lambda U: project(rows, plain, U).loss)
+    net = task.shape.network(fit.at.U, fit.at.A, task.tau + fit.at.tau)
+    turned = orient(net, exact=False, bias=True, seconds=0.1)
+    return np.column_stack([turned.network.W, turned.network.b]) if turned.how == LINEAR else None

@@ -1,0 +1,264 @@
+"""The search: its rounds one by one on exact input, what it counts, why it ends, and how few samples it needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.catalogue.base import generic
+
+import relumine as rl
+from relumine.activations import RELU, get
+from relumine.data.sources import as_samples
+from relumine.fit.levenberg import minimise
+from relumine.fit.projection import Linearisation, project
+from relumine.fit.prune import POLISH
+from relumine.fit.rows import MemoryRows
+from relumine.fit.starts import inside, lifted, random_directions, second_moment_span
+from relumine.recovery import rounds, search
+from relumine.recovery.task import MemoryTask, make_task
+from relumine.results import Status
+from relumine.run import Run
+
+EXACT = 1e-8
+
+
+def task_of(d: int, m: int, ratio: float, seed: int, noise: float = 0.0) -> tuple[rl.Network, MemoryTask]:
+    truth, X, y = generic(d, m, ratio)(seed)
+    y = y + noise * np.random.default_rng(seed).normal(size=y.shape)
+    task = make_task(as_samples(X, y), RELU, np.random.default_rng(seed))
+    return task.white.redo(truth), task
+
+
+def directions(net: rl.Network) -> np.ndarray:
+    return np.column_stack([net.W, net.b])
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_unit_inside_a_span_is_the_lifted_unit() -> None:
+    """u·(Vz, 1) = (Vᵀw, b)·(z, 1), and rows inside an orthonormal span are white as well."""
+    _, task = task_of(8, 3, 20, 0)
+    V = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 3)))[0].T
+    U, small = random_directions(np.random.default_rng(2), 5, 4), inside(task.rows, V)
+    np.testing.assert_allclose(small.X @ U.T, task.rows.X @ lifted(U, V).T, atol=1e-13)
+    np.testing.assert_allclose(small.X.T @ small.X / small.n, np.eye(4), atol=1e-12)
+    assert small.Y is task.rows.Y
+    assert small.weight is task.rows.weight
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_span_without_the_matrix_is_that_of_the_matrix(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """y = (z·v_1)² − 2(z·v_2)²: two eigenvalues far from the others, of either sign."""
+    rng = np.random.default_rng(0)
+    Z, V = rng.normal(size=(6000, 150)), np.linalg.qr(rng.normal(size=(150, 2)))[0].T
+    y = ((Z @ V.T) ** 2) @ [1.0, -2.0] + 1.0
+    rows = MemoryRows(
+        np.column_stack([Z, np.ones(6000)]), y[:, None], rng.uniform(0.5, 1.5, 6000) if weighted else None
+    )
+    by_krylov = second_moment_span(rows, 2)
+    monkeypatch.setattr("relumine.fit.starts._KRYLOV", 10**9)
+    dense = second_moment_span(rows, 2)
+    cosines = np.linalg.svd(by_krylov @ dense.T, compute_uv=False)
+    assert cosines.min() > 0.999
+    assert np.linalg.svd(by_krylov @ V.T, compute_uv=False).min() > 0.9
+    np.testing.assert_allclose(by_krylov @ by_krylov.T, np.eye(2), atol=1e-12)
+
+
+def test_the_gradient_has_nothing_along_a_unit_itself() -> None:
+    """The loss does not change with the length of u_i, so that part of the gradient is rounding error."""
+    truth, task = task_of(10, 5, 10, 0)
+    at = project(task.rows, task.shape, directions(truth))
+    gradient = Linearisation(task.rows, at).gradient
+    along = np.einsum("ij,ij->i", gradient, at.U) / np.linalg.norm(at.U, axis=1)
+    assert np.abs(along).max() <= 1e-12 * np.abs(gradient).max()
+
+
+def test_a_wider_start_keeps_the_units_it_has() -> None:
+    truth, task = task_of(6, 3, 10, 0)
+    fit = minimise(task.rows, task.shape, directions(truth), POLISH)
+    U = rounds.widened(fit, 2, np.random.default_rng(0))
+    assert U.shape == (5, 7)
+    np.testing.assert_array_equal(U[:3], fit.at.U)
+    assert project(task.rows, task.shape, U).loss <= fit.at.loss + 1e-20 * task.rows.norm2
+
+
+# -- signs as soon as a fit is near -----------------------------------------------------------------------------------
+
+
+def near(truth: rl.Network, task: MemoryTask, off: float):
+    """A fit with affine part whose directions are off by so much."""
+    U = directions(truth)
+    U = U / np.linalg.norm(U, axis=1, keepdims=True)
+    U = U + off * random_directions(np.random.default_rng(5), *U.shape)
+    return minimise(task.rows, task.shape, U, replace(POLISH, steps=0))
+
+
+def test_signs_make_a_near_fit_exact() -> None:
+    """30 inputs, 2 units, 2.5 samples per parameter: the affine part is a third of all parameters."""
+    truth, task = task_of(30, 2, 2.5, 0)
+    fit = near(truth, task, 0.1)
+    assert 1e-6 < fit.loss < rounds._NEAR
+    better = rounds.signed(task, fit, Run.of(0), "")
+    assert better is not None
+    assert task.is_exact(better.at.squares)
+    assert better.loss == better.history[-1]
+    assert better.at.A.shape == (2, 1)
+
+
+def test_signs_are_not_tried_where_they_cannot_help() -> None:
+    run = Run.of(0)
+    truth, task = task_of(5, 8, 10, 0)  # more units than a linear system has equations
+    assert rounds.signed(task, near(truth, task, 1e-3), run, "") is None
+    truth, task = task_of(30, 2, 2.5, 0)  # far from any network
+    assert (
+        rounds.signed(
+            task, minimise(task.rows, task.shape, random_directions(run.rng, 2, 31), replace(POLISH, steps=0)), run, ""
+        )
+        is None
+    )
+    _, X, y = generic(10, 2, 10, activation="tanh")(0)  # σ(−z) = −σ(z): no affine part comes or goes
+    odd = make_task(as_samples(X, y), get("tanh"), np.random.default_rng(0))
+    assert (
+        rounds.signed(
+            odd, minimise(odd.rows, odd.shape, random_directions(run.rng, 2, 11), replace(POLISH, steps=40)), run, ""
+        )
+        is None
+    )
+
+
+def test_signs_never_make_a_fit_worse() -> None:
+    """A target with an affine part of its own: no signs remove it."""
+    truth, X, y = generic(12, 3, 8)(3)
+    y = y + X @ np.linspace(1.0, 2.0, 12)
+    task = make_task(as_samples(X, y), RELU, np.random.default_rng(3))
+    fit = near(task.white.redo(truth), task, 0.05)
+    better = rounds.signed(task, fit, Run.of(0), "")
+    assert better is None or better.at.loss < fit.at.loss
+
+
+# -- chains -----------------------------------------------------------------------------------------------------------
+
+
+def searched(task: MemoryTask, width: int, starts: int, seed: int = 0) -> search.Search:
+    looking = search.Search(task, starts, Run.of(seed))
+    looking.found(width)
+    return looking
+
+
+def test_cycles_are_no_independent_witnesses() -> None:
+    """One start, however often it goes on from its own network, is one witness."""
+    _, task = task_of(6, 4, 30, 0, noise=0.3)
+    looking = searched(task, 2, starts=1)  # too few units, so that it does go on
+    assert looking.cycles > 0
+    assert looking.used == 1
+    assert looking.agreeing == 1
+
+
+def test_a_cycle_from_a_network_below_the_tolerance_takes_steps() -> None:
+    truth, task = task_of(6, 3, 20, 0)
+    fit = near(truth, task, 0.005)
+    assert 1e-6 < fit.loss < rounds.STUDENT.tol
+    student = search.Search(task, 1, Run.of(0)).student(5, 3, fit)
+    assert len(student.history) > 1
+    assert student.loss < 0.1 * fit.loss
+
+
+def test_two_starts_agree_on_noise() -> None:
+    _, task = task_of(6, 3, 40, 1, noise=0.1)
+    looking = searched(task, 3, starts=20)
+    assert looking.agreeing == 2
+    assert looking.used <= 6
+
+
+def test_a_search_says_why_it_went_on_or_stopped() -> None:
+    _, task = task_of(6, 4, 30, 0, noise=0.3)
+    looking = searched(task, 2, starts=4)
+    ends = [stage.note for stage in looking.stages if "ends: " in stage.note]
+    assert len(ends) == looking.used, "each start has its reason"
+    assert len([s for s in looking.stages if ", cycle " in s.name]) == looking.cycles
+    assert looking.used + looking.cycles <= search._ROUNDS * 4 + 1
+    assert looking.record.starts == looking.used
+    assert looking.record.cycles == looking.cycles
+
+
+def test_hope_ends_where_every_start_ends_at_one_network() -> None:
+    """Too few units for the target, and one best network of so few: twenty starts would all find it."""
+    _, task = task_of(4, 2, 100, 2)
+    looking = searched(task, 1, starts=20)
+    assert looking.used < 20
+    assert looking.best is not None
+    assert not looking.is_exact(looking.best)
+
+
+@pytest.mark.parametrize("rounds_done", [1, 2, 4])
+def test_a_search_that_is_stopped_returns_a_network_of_the_width(rounds_done: int) -> None:
+    """In the middle of a cycle there are more units than were asked for; what is returned is what was contracted."""
+    _, X, y = generic(10, 10, 2)(42000)
+    polishes = []
+
+    def progress(p: rl.results.Progress) -> None:
+        if p.stage == "polish" and p.iteration == 1:
+            polishes.append(p)
+        if len(polishes) >= rounds_done and p.stage != "polish":
+            raise KeyboardInterrupt
+
+    found = rl.recover(X, y, width=10, rng=3, progress=progress, on_failure="return")
+    assert found.status is Status.INTERRUPTED
+    assert found.network.m == 10
+
+
+# -- few samples ------------------------------------------------------------------------------------------------------
+
+
+def hits(d: int, m: int, ratio: float, seeds: range, width: int | None = -1) -> int:
+    """How many planted networks come back; none may be called exact and be wrong."""
+    found = 0
+    for seed in seeds:
+        truth, X, y = generic(d, m, ratio)(seed)
+        result = rl.recover(X, y, width=m if width == -1 else width, rng=seed + 2, on_failure="return")
+        error = rl.metrics.parameter_error(truth, result.network)
+        assert result.status is not Status.EXACT or error < 1e-6
+        found += bool(error < EXACT)
+    return found
+
+
+def test_five_units_from_two_and_a_half_samples_per_parameter() -> None:
+    assert hits(10, 5, 2.5, range(42000, 42005)) >= 4
+
+
+def test_many_inputs_and_few_units_from_three_samples_per_parameter() -> None:
+    """Students of 1.5 times the units have as many parameters as there are rows; inside the span they have few."""
+    assert hits(200, 2, 3.0, range(3)) == 3
+
+
+def test_the_span_is_not_needed() -> None:
+    """Uniform inputs show no span; random starts and cycles find the network."""
+    rng = np.random.default_rng(0)
+    truth = rl.planted.network(40, 3, rng=0)
+    X = rng.uniform(-2.0, 2.0, size=(5 * 3 * 41, 40))
+    found = rl.recover(X, truth(X), width=3, rng=0)
+    assert found.status is Status.EXACT
+    assert rl.metrics.parameter_error(truth, found.network) < EXACT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("d", "m", "ratio", "least"),
+    [(10, 5, 2.0, 14), (10, 10, 2.0, 12), (10, 20, 2.0, 4), (10, 5, 2.5, 18), (10, 10, 2.5, 18), (10, 20, 2.5, 18)],
+)
+def test_rates_at_few_samples(d: int, m: int, ratio: float, least: int) -> None:
+    assert hits(d, m, ratio, range(42000, 42020)) >= least
+
+
+@pytest.mark.slow
+def test_thirty_units_from_three_samples_per_parameter() -> None:
+    assert hits(30, 30, 3.0, range(42000, 42005)) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("m", [5, 10])
+def test_width_unknown_takes_half_a_sample_more(m: int) -> None:
+    assert hits(10, m, 3.0, range(42000, 42010), width=None) >= 9
