@@ -10,11 +10,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from tests.cli.cli_runs import run
 from tests.extraction.black_boxes import SECRET, WIDE, Flaky, found
 
 import relumine as rl
 from relumine.extraction import door, open_box
+from relumine.extraction.kinds import kind_of
 from relumine.results import InvalidInput, Status
 
 
@@ -238,3 +240,49 @@ def test_links_and_workers_on_the_command_line(tmp_path: Path, monkeypatch: pyte
     assert content["status"] == "exact"
     assert "logits" in str(content["certificate"])
     assert run("extract", "a_classifier_of_mine:f", *options, "--link", "probit").exit_code == 2
+
+
+NOISE = np.random.default_rng(0)
+KINDS = {
+    "labels": lambda X: (X[:, 0] - X[:, 1] > 0.2).astype(float),
+    "constant": lambda X: np.full(len(X), 2.5),
+    "random": lambda X: SECRET(X) + 0.1 * NOISE.normal(size=len(X)),
+    "rounded": lambda X: SECRET(X).round(4),
+    "smooth": lambda X: np.tanh(SECRET(X) + X[:, 0]) * X[:, 1],
+    "probabilities": lambda X: softmax(WIDE(X), axis=1),
+    "steps": lambda X: np.floor(8.0 * X[:, 0] + 3.0 * X[:, 1]) + 0.125 * np.floor(X[:, 2] * 4.0),
+    "piecewise linear": SECRET,
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_hundred_rows_tell_the_kind(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def ask(X: np.ndarray) -> np.ndarray:
+        return KINDS[name](X).reshape(len(X), -1)
+
+    assert kind_of(ask, ask, lambda n: rng.normal(size=(n, 5))).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("labels", "labels"),
+        ("smooth", "activation='tanh'"),
+        ("probabilities", "link='auto'"),
+        ("steps", "constant but for jumps"),
+    ],
+)
+def test_what_is_no_network_is_refused_soon_and_by_its_name(name: str, word: str) -> None:
+    began = time.monotonic()
+    result = found(KINDS[name], on_failure="return", seconds=20.0)
+    assert result.status is Status.NOT_RECOVERED
+    assert word in result.message
+    assert time.monotonic() - began < 10.0
+
+
+def test_rounding_is_named_when_time_is_over() -> None:
+    result = found(lambda X: SECRET(X).round(3), on_failure="return", seconds=2.0)
+    assert result.status.ok or "3 decimals" in result.message

@@ -17,6 +17,7 @@ from relumine import activations
 from relumine.activations import Activation, LeakyReLU
 from relumine.extraction.boxes import Form, open_box
 from relumine.extraction.by_lines import by_lines
+from relumine.extraction.kinds import explained, refused
 from relumine.extraction.links import Link, LinkName, linked
 from relumine.extraction.queries import Queries
 from relumine.extraction.random_rows import PROBE, WIDER, RandomRows
@@ -219,6 +220,7 @@ def extract(
     if link is not None:
         mapping, where = _linked(link, log, where, queries)
     result, way = _asked(log, where, queries, run, width, growth, budget, options)
+    result = explained(result, log, where.domain)
     if seconds is None and result.status is Status.INTERRUPTED and run.left <= 0.0:
         word = f"{result.message} Without seconds= the limit is {_LIMIT / 60.0:g} minutes."
         result = replace(result, message=word)
@@ -230,7 +232,7 @@ def extract(
     found = Extraction(
         **{f.name: getattr(result, f.name) for f in fields(Recovery)},
         queries=log.count,
-        way=way,
+        way="chosen" if result.method == "lines" else way,
         calls=log.calls,
         retried=log.retried,
         dropped=log.dropped,
@@ -295,8 +297,8 @@ def _asked(
         log.set_aside()
     log.way = "random"
     rows = RandomRows(log, where.draw, where.wide, log.seed, 100_000 if budget is None else budget, run, options)
-    result = rows.until_certain(width, growth)
-    if reason and queries != "random":
+    result = (refused(log, where.domain) if where.domain is not None else None) or rows.until_certain(width, growth)
+    if reason and queries != "random" and result.method != "lines":
         notes = (*result.certificate.notes, f"random rows were asked, not chosen ones: {reason}")
         result = replace(result, certificate=replace(result.certificate, notes=notes))
     return result, "random"

@@ -306,6 +306,11 @@ class Queries:
         self._aside = self._n
 
     @property
+    def aside(self) -> bool:
+        """Whether something was set aside."""
+        return self._aside > 0
+
+    @property
     def plain(self) -> bool:
         """Whether the values are one number a row: as the box answers, or as a link makes of two classes."""
         return self._plain or self._q is None or getattr(self.link, "pair", False)
