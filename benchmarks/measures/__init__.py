@@ -38,6 +38,7 @@ _NAMES = (
     "out_of_core",
     "zhong",
     "noise",
+    "deep",
     "first_steps",
     "smooth",
     "advice",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from relumine import activations, metrics, planted
+from relumine.deep import DeepNetwork
 from relumine.extraction import BlackBoxFailed, Extraction, extract
 from relumine.network import Network
 from relumine.papers.oymak2018.method import Decoding, DecodingFailed, decode
@@ -29,6 +30,7 @@ __all__ = [
     "Certificate",
     "Decoding",
     "DecodingFailed",
+    "DeepNetwork",
     "Extraction",
     "InvalidInput",
     "MissingPackage",

@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtr, owens_t
 
 from relumine.activations import Activation, normal_pdf
+from relumine.deep import DeepNetwork
 from relumine.network import Network
 from relumine.results import InvalidInput
 
@@ -19,6 +20,7 @@ Array = NDArray[np.float64]
 __all__ = [
     "Match",
     "coefficient_loss",
+    "deep_match",
     "gaussian_distance",
     "gaussian_inner",
     "match",
@@ -77,11 +79,33 @@ def unit_errors(truth: Network, found: Network) -> Array:
     return match(truth, found).units
 
 
-def parameter_error(truth: Network, found: Network) -> float:
+def deep_match(truth: DeepNetwork, found: DeepNetwork) -> tuple[DeepNetwork, tuple[Array, ...]]:
+    """Rewrite ``found`` by order and positive scale so that its units stand beside those of ``truth``, layer by layer.
+
+    Returns the rewritten network (unit rows) and, for each layer in front of the head, |Δw| + |Δb| of every unit. The
+    units of layer l are matched after the columns of W_l have been put in the order found for layer l−1.
+    """
+    if truth.sizes != found.sizes or truth.q != found.q:
+        raise InvalidInput(f"cannot match {truth!r} with {found!r}: the shapes differ")
+    if truth.activation != found.activation:
+        raise InvalidInput(f"cannot match {truth.activation.name} units with {found.activation.name} units")
+    truth, found = truth.scaled(), found.scaled()
+    orders, errors, columns = [], [], np.arange(truth.d)
+    for (W, b), (V, e) in zip(truth.layers, found.layers):
+        V = V[:, columns]
+        cost = np.linalg.norm(W[:, None, :] - V[None, :, :], axis=2) + np.abs(b[:, None] - e[None, :])
+        rows, columns = linear_sum_assignment(cost)
+        errors.append(cost[rows, columns])
+        orders.append(columns)
+    return found.permuted([*orders, np.arange(found.head.m)]), tuple(errors)
+
+
+def parameter_error(truth: Network | DeepNetwork, found: Network | DeepNetwork) -> float:
     """Largest parameter error up to all symmetries of the model; infinite if the widths differ.
 
     The maximum over units of |Δw| + |Δb| + |Δa|, and of |Δv| + |Δc| for the affine part, after matching by
-    permutation, positive scale (homogeneous σ) and flips (σ with a reflection).
+    permutation, positive scale (homogeneous σ) and flips (σ with a reflection). For deep networks the same in the head,
+    and |Δw| + |Δb| for the units of the layers before it, matched layer by layer up to order and positive scale.
 
     Examples
     --------
@@ -89,10 +113,22 @@ def parameter_error(truth: Network, found: Network) -> float:
     >>> parameter_error(net, net.flip([1]).canonical()) < 1e-15
     True
     """
+    if isinstance(truth, DeepNetwork) or isinstance(found, DeepNetwork):
+        return _deep_error(truth, found)
     if truth.m != found.m:
         return float("inf")
     result = match(truth, found)
     return float(max(result.units.max(initial=0.0), result.affine))
+
+
+def _deep_error(truth: Network | DeepNetwork, found: Network | DeepNetwork) -> float:
+    """As :func:`parameter_error`, for networks at least one of which is deep."""
+    truth, found = (net if isinstance(net, DeepNetwork) else DeepNetwork((), net) for net in (truth, found))
+    if truth.widths != found.widths:
+        return float("inf")
+    matched, errors = deep_match(truth, found)
+    worst = max((float(layer.max()) for layer in errors), default=0.0)
+    return max(worst, parameter_error(truth.scaled().head, matched.head))
 
 
 # -- as functions of x ~ N(0, I) ----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from relumine import activations, formats
 from relumine.activations import Activation
 from relumine.formats import Labels, Parameters
+from relumine.formats import deep as formats_deep
 from relumine.formats.sklearn_model import from_mlp
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
@@ -321,9 +322,13 @@ class Network:
     def load(cls, path: str | os.PathLike[str]) -> Network:
         """Read a file written by :meth:`save`, or an ONNX graph of another tool that is one hidden layer.
 
+        A file of a deep network gives a :class:`~relumine.deep.DeepNetwork`.
+
         Executes nothing; a damaged or foreign file is a :class:`~relumine.results.ModelFileError`, and memory is
         bounded by the size of the file.
         """
+        if formats_deep.holds(path):
+            return cast("Network", import_module("relumine.deep").DeepNetwork.load(path))
         read = formats.read(path)
         try:
             return cls(**read._asdict())

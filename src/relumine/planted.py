@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -9,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import roots_hermitenorm
 
 from relumine.activations import Activation
+from relumine.deep import DeepNetwork
 from relumine.network import Network
 from relumine.results import InvalidInput
 
@@ -20,7 +23,7 @@ Family = Literal[
 
 WeightFamily = Literal["random", "identity", "centred_identity", "simplex", "haar", "centred_haar"]
 
-__all__ = ["Family", "WeightFamily", "network", "sample", "weights"]
+__all__ = ["Family", "WeightFamily", "deep", "network", "sample", "weights"]
 
 
 def network(
@@ -98,6 +101,33 @@ def network(
         a[-1] = -np.linalg.norm(last)
         W[-1] = last / np.linalg.norm(last)
     return Network(W, b, a, activation)
+
+
+def deep(
+    sizes: Sequence[int], rng: Rng = None, *, activation: str | Activation = "relu", bias: float = 0.5
+) -> DeepNetwork:
+    """Draw a deep network: ``sizes`` are the inputs, the hidden layers and the outputs.
+
+    Rows are uniform on the sphere of radius √2, which keeps the size of the activations from layer to layer
+    (E relu(z)² = E z²/2); biases are uniform in [−bias, bias]; output weights as in :func:`network`. One output is a
+    plain number.
+
+    Examples
+    --------
+    >>> deep(sizes=(784, 32, 32, 1), rng=0)
+    DeepNetwork(784-32-32-1, relu)
+    """
+    if len(sizes) < 3 or any(not isinstance(k, int | np.integer) or k < 1 for k in sizes):
+        raise InvalidInput(
+            f"sizes are whole numbers ≥ 1: inputs, one or more hidden layers, outputs; got {sizes!r}", argument="sizes"
+        )
+    rng = np.random.default_rng(rng)
+    layers = []
+    for d, m in pairwise(sizes[:-1]):
+        layers.append((np.sqrt(2.0) * _unit_rows(rng.normal(size=(m, d))), rng.uniform(-bias, bias, size=m)))
+    shape = (sizes[-2],) if sizes[-1] == 1 else (sizes[-1], sizes[-2])
+    a = rng.uniform(0.5, 2.0, size=shape) * rng.choice([-1.0, 1.0], size=shape)
+    return DeepNetwork.of([*layers, (a, rng.uniform(-bias, bias, size=shape[:-1]))], activation)
 
 
 def weights(d: int, r: int, rng: Rng = None, *, family: WeightFamily = "random") -> Array:

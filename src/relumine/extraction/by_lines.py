@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from relumine.activations import Activation
 from relumine.extraction.chosen import ROUGH, Chosen, chosen_queries
+from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.judge import certify, known_units
 from relumine.extraction.lines import Ask
 from relumine.extraction.polish import Signed, polishable, polished, signed
@@ -21,16 +22,18 @@ from relumine.run import Run
 
 Array = NDArray[np.float64]
 
-__all__ = ["by_lines"]
+__all__ = ["DEEP", "by_lines"]
+
+DEEP = "deep"
 
 _AGAIN = 8  # rows asked a second time: does the box repeat itself?
 _REPEATS = 1e-9  # relative difference of two answers to one question that is rounding
 
 
 def by_lines(
-    log: Queries, domain: Domain, run: Run, width: int | None, activation: Activation
+    log: Queries, domain: Domain, run: Run, width: int | None, activation: Activation, look_deeper: bool = False
 ) -> tuple[Recovery | None, str]:
-    """The recovery and ""; or None and why lines cannot be had."""
+    """The recovery and ""; or None and why lines cannot be had: `DEEP` if ``look_deeper`` and there are more layers."""
 
     def ask(Z: Array) -> Array:
         return log.answers(domain.rows(Z))
@@ -44,10 +47,19 @@ def by_lines(
         0.1 * domain.draw(np.random.default_rng(log.seed + 1), _AGAIN)
     )  # does it answer at all, where inputs usually are?
     try:
-        state = chosen_queries(ask, domain, run, width, lambda state: _polish(state, domain, log))
+        state = chosen_queries(
+            ask,
+            domain,
+            run,
+            width,
+            lambda state: _polish(state, domain, log),
+            lambda line: look_deeper and is_deep(ask, domain, run, line),
+        )
     except (Unanswered, BlackBoxFailed) as error:  # far out, perhaps, where a box need not answer
         log.forgive()
         return None, f"it does not answer everywhere along a line ({error})"
+    if state.deep:
+        return None, DEEP
     if state.reason and not state.ended and (state.refused or state.rough):
         return None, state.reason
     stages = [Stage("lines and units", time.perf_counter() - began, None, f"{len(state.lines)} lines")]

@@ -52,6 +52,7 @@ class Chosen:
     spread: Array = field(default_factory=lambda: np.ones(1))
     seen: int = 0
     refused: bool = False
+    deep: bool = False
     ended: bool = False
 
     def tolerance(self, t: float | Array) -> Array:
@@ -77,24 +78,36 @@ def estimate(dim: int, width: int, lines: int = 2) -> int:
 
 
 def chosen_queries(
-    ask: Ask, domain: Domain, run: Run, width: int | None = None, improve: Callable[[Chosen], None] = lambda _: None
+    ask: Ask,
+    domain: Domain,
+    run: Run,
+    width: int | None = None,
+    improve: Callable[[Chosen], None] = lambda _: None,
+    deep: Callable[[Crossings], bool] = lambda _: False,
 ) -> Chosen:
     """Lines and units until the residual has no kink and no value beyond rounding.
 
     ``ask`` answers in standard coordinates, (n, d) → (n, q). ``improve``: gives the network so far more digits, from
-    rows that were asked already.
+    rows that were asked already. ``deep``: whether the first line shows that there are further layers, before its
+    gradients are asked for.
     """
     nothing = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((1, 0)))
     state = Chosen(nothing, Noise(np.zeros(1), np.zeros(1)))
     try:
-        _search(ask, state, domain, run, width, improve)
+        _search(ask, state, domain, run, width, improve, deep)
     except Ended as end:
         state.reason, state.ended = str(end), True
     return state
 
 
 def _search(
-    ask: Ask, state: Chosen, domain: Domain, run: Run, width: int | None, improve: Callable[[Chosen], None]
+    ask: Ask,
+    state: Chosen,
+    domain: Domain,
+    run: Run,
+    width: int | None,
+    improve: Callable[[Chosen], None],
+    deep: Callable[[Crossings], bool],
 ) -> None:
     """The same, noting what is found as it is found."""
     line = domain.line(run.rng)
@@ -103,6 +116,9 @@ def _search(
     state.network = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((len(found.noise.level), 0)))
     state.noise, state.lines, state.reason, state.refused = found.noise, [line], _refusal(found), True
     if state.reason or run.over:
+        return
+    if not state.rough and deep(found):
+        state.reason, state.deep = "it has more than one hidden layer", True
         return
     state.refused = False
     precision = Precision.for_noise(found.noise.relative)

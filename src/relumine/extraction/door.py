@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from relumine import activations
 from relumine.activations import Activation, LeakyReLU
 from relumine.extraction.boxes import Form, open_box
-from relumine.extraction.by_lines import by_lines
+from relumine.extraction.by_lines import DEEP, by_lines
+from relumine.extraction.deep.by_layers import Rest, by_layers
 from relumine.extraction.kinds import explained, refused
 from relumine.extraction.links import Link, LinkName, linked
 from relumine.extraction.queries import Queries
@@ -38,7 +39,8 @@ class Extraction(Recovery):
 
     ``way``: "chosen" or "random" queries. ``queries``: rows asked (a row asked again after a failure counts once);
     ``calls``: calls of the box, ``retried`` of them repetitions after a failure; ``dropped``: rows it never answered.
-    ``X`` and ``y``: every row and its answer. ``mapping``: how answers were mapped back, if they were.
+    ``X`` and ``y``: every row and its answer. ``rest``: where a deep network was found half-way, the layers that are
+    certain and the box behind them. ``mapping``: how answers were mapped back, if they were.
     """
 
     queries: int = 0
@@ -48,6 +50,7 @@ class Extraction(Recovery):
     dropped: int = 0
     X: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     y: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    rest: Rest | None = None
     mapping: Link | None = None
 
     @property
@@ -78,6 +81,8 @@ def extract(
     budget: int | None = None,
     *,
     queries: Literal["chosen", "random"] = "chosen",
+    depth: int | None = None,
+    widths: Sequence[int] | None = None,
     link: LinkName | None = None,
     mean: ArrayLike | None = None,
     scale: ArrayLike | None = None,
@@ -128,6 +133,9 @@ def extract(
         Most rows to ask; two million by default, 100 000 if they are random.
     queries : {"chosen", "random"}
         Choose every row by the answers before, or draw all of them.
+    depth, widths : int, sequence of int, optional
+        Hidden layers, and the units of each, where they are known: what is found is held against them. Without them
+        (and without ``width``, which says that there is one layer) both are found.
     link : {"auto", "logit", "softmax", "log"}, optional
         The box answers a function of the network: a probability for each output (or two classes), the probabilities of
         several classes, an exponential. "auto": probabilities are recognised. The network found gives logits, and
@@ -216,10 +224,11 @@ def extract(
             raise InvalidInput("resume=True needs save=, the file with the queries of the run to go on from")
         if target.exists():
             log.resume()
+    shape = _Shape(depth if widths is None or depth is not None else len(widths), _widths(widths, width, depth))
     mapping = None
     if link is not None:
         mapping, where = _linked(link, log, where, queries)
-    result, way = _asked(log, where, queries, run, width, growth, budget, options)
+    result, way, rest = _asked(log, where, queries, run, width, growth, budget, options, shape)
     result = explained(result, log, where.domain)
     if seconds is None and result.status is Status.INTERRUPTED and run.left <= 0.0:
         word = f"{result.message} Without seconds= the limit is {_LIMIT / 60.0:g} minutes."
@@ -238,6 +247,7 @@ def extract(
         dropped=log.dropped,
         X=X,
         y=y,
+        rest=rest,
         mapping=mapping,
     )
     if on_failure == "raise" and not found.ok and found.status is not Status.INTERRUPTED:
@@ -284,16 +294,24 @@ def _asked(
     growth: float,
     budget: int | None,
     options: dict[str, Any],
-) -> tuple[Recovery, str]:
+    shape: _Shape,
+) -> tuple[Recovery, str, Rest | None]:
     """Chosen queries where they can be had; random ones otherwise, with the reason."""
     activation = activations.get(options.get("activation", "relu"))
     reason = _why_random(log, where, queries, activation, options)
     if not reason and where.domain is not None:
         log.way, log.budget = "chosen", 2_000_000 if budget is None else budget
         run.rng = np.random.default_rng(log.seed)
-        result, reason = by_lines(log, where.domain, run, width, activation)
+        deep = width is None and activation.name == "relu" and not where.domain.limited and shape.depth != 1
+        result, reason = by_lines(log, where.domain, run, width, activation, deep)
+        if deep and (reason == DEEP or (result is not None and result.status is Status.NOT_RECOVERED)):
+            # the first line again: its answers are in the log
+            line = where.domain.line(np.random.default_rng(log.seed))
+            other, rest = by_layers(log, where.domain, run, shape.depth, shape.widths, [line])
+            if result is None or other.ok or rest is not None:
+                return other, "chosen", rest
         if result is not None:
-            return result, "chosen"
+            return result, "chosen", None
         log.set_aside()
     log.way = "random"
     rows = RandomRows(log, where.draw, where.wide, log.seed, 100_000 if budget is None else budget, run, options)
@@ -301,7 +319,30 @@ def _asked(
     if reason and queries != "random" and result.method != "lines":
         notes = (*result.certificate.notes, f"random rows were asked, not chosen ones: {reason}")
         result = replace(result, certificate=replace(result.certificate, notes=notes))
-    return result, "random"
+    return result, "random", None
+
+
+class _Shape(NamedTuple):
+    """What the user says about the layers."""
+
+    depth: int | None = None
+    widths: tuple[int, ...] | None = None
+
+
+def _widths(widths: Sequence[int] | None, width: int | None, depth: int | None) -> tuple[int, ...] | None:
+    """The widths, checked against what else is said."""
+    if depth is not None and (not isinstance(depth, int | np.integer) or isinstance(depth, bool) or depth < 1):
+        raise InvalidInput(f"depth is a number of hidden layers, at least 1; got {depth!r}", argument="depth")
+    if widths is None:
+        return None
+    given = tuple(int(m) for m in widths)
+    if not given or min(given) < 1 or (depth is not None and depth != len(given)) or width is not None:
+        raise InvalidInput(
+            f"widths are the units of each hidden layer, as many as depth says; got {widths!r}",
+            argument="widths",
+            remedy="give width for one layer, or widths for several",
+        )
+    return given
 
 
 def _why_random(log: Queries, where: _Where, queries: str, activation: Activation, options: dict[str, Any]) -> str:

@@ -141,7 +141,7 @@ def _pieces(values: Array) -> Kind:
         some = ", ".join(f"{v:g}" for v in np.unique(values)[:4])
         word = (
             f"The answers are labels, {len(values)} different ones ({some}{', …' if len(values) > 4 else ''}): they "
-            "say on which side of a boundary a row is, and nothing about how far. Ask for probabilities (predict_proba, "
+            "say on which side of a boundary a row is, not how far. Ask for probabilities (predict_proba, "
             "with link='auto') or scores instead."
         )
         return Kind("labels", word, hopeless=True)

@@ -1,0 +1,73 @@
+"""The box as the search sees it: a plain number per row, counted, remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+__all__ = ["Asked", "OutOfBudget"]
+
+ROUNDING = 16.0 * float(np.finfo(float).eps)  # relative error of an answer: measured 1e-15 … 2e-15 for 784-128-128-1
+
+
+class OutOfBudget(Exception):
+    """The next call would ask more rows than allowed, or the time is up."""
+
+
+class Asked:
+    """ρ·f(x): several outputs as one by fixed random weights, so that what bends in any of them bends in this one.
+
+    ``X`` and ``Y`` hold every row asked and its answer (n, q).
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[Array], Array],
+        rng: np.random.Generator,
+        budget: float,
+        over: Callable[[], bool],
+        plain: bool | None = None,
+    ) -> None:
+        self._ask, self._rng, self.budget, self._over = ask, rng, budget, over
+        self._mix: Array | None = None
+        self.parts: list[tuple[Array, Array]] = []
+        self.count = 0
+        self._asked_for, self.plain = plain, True
+
+    def values(self, X: Array) -> Array:
+        """All outputs, (n, q)."""
+        if self.count + len(X) > self.budget:
+            raise OutOfBudget(f"{self.budget:.0f} queries were allowed")
+        if self._over():
+            raise OutOfBudget("the time is up")
+        answer = np.asarray(self._ask(X), dtype=np.float64)
+        self.plain = answer.ndim == 1 if self._asked_for is None else self._asked_for
+        Y = answer.reshape(len(X), -1)
+        self.count += len(X)
+        self.parts.append((X, Y))
+        return Y
+
+    def __call__(self, X: Array) -> Array:
+        """One number per row."""
+        Y = self.values(X)
+        if self._mix is None:
+            # every output about as loud as the others
+            loud = np.maximum(np.abs(Y).max(axis=0), 1e-300)
+            self._mix = self._rng.choice([-1.0, 1.0], size=Y.shape[1]) * self._rng.uniform(0.5, 1.0, Y.shape[1]) / loud
+            self._mix *= float(loud.max())
+        return np.asarray(Y @ self._mix)
+
+    def data(self) -> tuple[Array, Array]:
+        """Every row asked, and its answers."""
+        X, Y = np.concatenate([X for X, _ in self.parts]), np.concatenate([Y for _, Y in self.parts])
+        self.parts = [(X, Y)]
+        return X, Y
+
+    def since(self, mark: int) -> tuple[Array, Array]:
+        """The rows asked after the first ``mark``."""
+        X, Y = self.data()
+        return X[mark:], Y[mark:]

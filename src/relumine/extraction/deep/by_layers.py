@@ -1,0 +1,145 @@
+"""A deep extraction as one Recovery: the network in the user's coordinates, its status and its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relumine.deep import DeepNetwork
+from relumine.extraction.deep.whole import Found, extract_deep
+from relumine.extraction.lines import Line
+from relumine.extraction.queries import Queries
+from relumine.extraction.sampling import Domain
+from relumine.network import Network
+from relumine.results import Certificate, InvalidInput, Recovery, SearchRecord, Stage, Status
+from relumine.run import Run
+
+Array = NDArray[np.float64]
+
+__all__ = ["Rest", "by_layers"]
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What is left where an extraction stops half-way: the layers that are certain, and the box behind them.
+
+    ``layers``: (W, b) of the first layers, input side first; ``reason``: why the next one was not found. Called with
+    activations (n, m) of the last of them, it asks the box at inputs that have these activations.
+    """
+
+    layers: tuple[tuple[Array, Array], ...]
+    reason: str
+    ask: Callable[[Array], Array] = field(repr=False)
+
+    def activations(self, X: ArrayLike) -> Array:
+        """What the known layers make of the rows of X."""
+        H = np.asarray(X, dtype=np.float64)
+        for W, b in self.layers:
+            H = np.maximum(H @ W.T + b, 0.0)
+        return H
+
+    def __call__(self, H: ArrayLike) -> Array:
+        """The box at inputs whose activations are the rows of H (all positive)."""
+        wanted = np.asarray(H, dtype=np.float64)
+        X = wanted
+        for W, b in self.layers[::-1]:
+            X = np.asarray(np.linalg.lstsq(W, (X - b).T, rcond=None)[0].T, dtype=np.float64)
+        if np.abs(self.activations(X) - wanted).max(initial=0.0) > 1e-8 * (1.0 + np.abs(wanted).max(initial=0.0)):
+            raise InvalidInput("some of these activations are those of no input that could be found", argument="H")
+        return self.ask(X)
+
+
+def by_layers(
+    log: Queries,
+    domain: Domain,
+    run: Run,
+    depth: int | None = None,
+    widths: tuple[int, ...] | None = None,
+    lines: list[Line] | None = None,
+) -> tuple[Recovery, Rest | None]:
+    """All layers by chosen queries; and, where it stops half-way, what is left. ``lines``: searched already."""
+    found = extract_deep(lambda Z: log.answers(domain.rows(Z)), domain.d, run, plain=log.plain, lines=lines)
+    layers = _to_user(found.known, domain)
+    rest = None
+    if found.exact and found.network is not None:
+        # the scale of a row is free: unit rows
+        head = found.network.head
+        deep = DeepNetwork(_to_user(found.network.layers, domain), head) if found.network.layers else None
+        network = cast("Network", deep.scaled()) if deep is not None else domain.to_user(head).scaled()
+        status, word = _verdict(network, found, depth, widths)
+    else:
+        network = _affine(log, layers, domain.d)
+        status = Status.INTERRUPTED if run.over or "budget" in found.reason else Status.NOT_RECOVERED
+        sure = (
+            f"{len(layers)} layers are certain ({', '.join(str(len(b)) for _, b in layers)} units). " if layers else ""
+        )
+        word = f"{sure}Then it ended: {found.reason}."
+        if layers:
+            rest = Rest(layers, found.reason, log.answers)
+    recovery = Recovery(
+        network=network,
+        status=status,
+        message=word,
+        certificate=_certificate(found),
+        stages=(Stage("layers", found.seconds, None, "; ".join(found.notes)),),
+        method="layers",
+        search=SearchRecord(rows=log.n, rows_searched=log.n),
+    )
+    return recovery, rest
+
+
+def _verdict(network: Network, found: Found, depth: int | None, widths: tuple[int, ...] | None) -> tuple[Status, str]:
+    """Exact, unless what was asked for is something else."""
+    has: tuple[int, ...] = getattr(network, "widths", (network.m,))
+    word = f"{len(has)} hidden layers of {', '.join(map(str, has))} units; relative error {found.residual:.1e} on "
+    word += f"{found.confirmed} fresh random rows."
+    if depth is not None and depth != len(has):
+        return Status.NOT_RECOVERED, f"{word} depth={depth} was asked for."
+    if widths is not None and tuple(widths) != tuple(has):
+        return (
+            Status.NOT_RECOVERED,
+            f"{word} widths={tuple(widths)} were asked for: units that never change sides do not show.",
+        )
+    return Status.EXACT, word
+
+
+def _certificate(found: Found) -> Certificate:
+    confirmed = found.confirmed if found.exact else 0
+    proves = f"{confirmed} fresh random rows, each free to contradict the network, agree with it"
+    notes = (*found.notes, *found.doubts)
+    return Certificate(
+        residual=found.residual if np.isfinite(found.residual) else float("nan"),
+        rows=confirmed,
+        confirmed=confirmed,
+        unseen=3.0 / confirmed if confirmed else float("nan"),
+        proves=proves if confirmed else "",
+        does_not_prove="anything about units, or weights between units, that no row asked brings into play",
+        notes=notes,
+    )
+
+
+def _to_user(layers: tuple[tuple[Array, Array], ...], domain: Domain) -> tuple[tuple[Array, Array], ...]:
+    """Layers of z as layers of x: w_x = w/scale, b_x = b − w_x·centre in the first."""
+    if not layers:
+        return ()
+    (W, b), *others = layers
+    W = W / domain.scale
+    return ((W, b - W @ domain.centre), *others)
+
+
+def _affine(log: Queries, layers: tuple[tuple[Array, Array], ...], d: int) -> Network:
+    """The best affine map of what is known, in place of the network that was not found."""
+    X, y = log.data()
+    Y = y.reshape(len(X), -1)
+    H = Rest(layers, "", lambda X: X).activations(X)
+    near = np.linalg.norm(H, axis=1) <= 2.0 * np.median(np.linalg.norm(H, axis=1))
+    B = np.linalg.lstsq(np.column_stack([H[near], np.ones(int(near.sum()))]), Y[near], rcond=None)[0]
+    q, m = Y.shape[1], H.shape[1]
+    head = Network(np.zeros((0, m)), np.zeros(0), np.zeros((q, 0)), v=B[:-1].T, c=B[-1])
+    if log.plain:
+        head = Network(np.zeros((0, m)), np.zeros(0), np.zeros(0), v=B[:-1, 0], c=B[-1, 0])
+    return cast("Network", DeepNetwork(layers, head)) if layers else head

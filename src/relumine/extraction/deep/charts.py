@@ -1,0 +1,116 @@
+"""Known layers, and charts behind them: stretches of input space on which the known layers are one affine map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+__all__ = ["Chart", "Known"]
+
+
+class Known:
+    """The layers found so far, h_k = relu(W_k h_{k−1} + b_k) with h_0 = x; none at first."""
+
+    def __init__(self, d: int, layers: tuple[tuple[Array, Array], ...] = ()) -> None:
+        self.d, self.layers = d, layers
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates of h_k."""
+        return len(self.layers[-1][1]) if self.layers else self.d
+
+    def __call__(self, X: Array) -> Array:
+        """h_k at the rows of X."""
+        for W, b in self.layers:
+            X = np.maximum(X @ W.T + b, 0.0)
+        return X
+
+    def before(self, X: Array) -> list[Array]:
+        """z_1 … z_k at the rows of X."""
+        found = []
+        for W, b in self.layers:
+            found.append(X @ W.T + b)
+            X = np.maximum(found[-1], 0.0)
+        return found
+
+    def region(self, x: Array) -> tuple[NDArray[np.intp], Array, Array, Array, Array]:
+        """Around x: the active units A of the last layer, h_A = Jx + shift, valid on {rows·x + offsets ≥ 0}."""
+        M, shift, rows, offsets = np.eye(self.d), np.zeros(self.d), [], []
+        on = np.ones(self.d, dtype=bool)
+        for W, b in self.layers:
+            M, shift = W @ M, W @ shift + b
+            on = M @ x + shift > 0.0
+            sign = np.where(on, 1.0, -1.0)
+            rows.append(sign[:, None] * M)
+            offsets.append(sign * shift)
+            M, shift = np.where(on[:, None], M, 0.0), np.where(on, shift, 0.0)
+        active = np.flatnonzero(on)
+        return active, M[active], shift[active], np.concatenate(rows), np.concatenate(offsets)
+
+    def chart(self, x: Array) -> Chart | None:
+        """The chart around x, or None where too few inputs move the active units of the last layer."""
+        if not self.layers:
+            eye = np.eye(self.d)
+            return Chart(x, np.arange(self.d), eye, np.zeros(self.d), eye, eye[:0], np.zeros(0))
+        active, J, shift, rows, offsets = self.region(x)
+        if not len(active):
+            return None
+        s = np.linalg.svd(J, compute_uv=False)
+        if len(s) < len(active) or s[-1] < 1e-6 * s[0]:
+            return None
+        return Chart(x, active, J, shift, np.asarray(np.linalg.pinv(J), dtype=np.float64), rows, offsets)
+
+    def unseen_move(self, x: Array, rng: np.random.Generator) -> Array | None:
+        """Another input with the same activations h_k, in the same chart; None where there is none.
+
+        If the layers are complete and their signs right, the box cannot tell the two apart.
+        """
+        active, J, shift, rows, offsets = self.region(x)
+        way = rng.normal(size=self.d)
+        if len(active):
+            way -= np.linalg.lstsq(J, J @ way, rcond=None)[0]
+        if np.linalg.norm(way) < 1e-6 * np.sqrt(self.d):
+            return None
+        chart = Chart(x, active, J, shift, J.T, rows, offsets)
+        return np.asarray(x + 0.9 * chart.reach(way, 1.0)[1] * way)
+
+
+@dataclass
+class Chart:
+    """h_A = J x + shift on {rows·x + offsets ≥ 0}: there the active units A of the last known layer move freely.
+
+    ``E`` (d, |A|) is the pseudo-inverse of ``J`` (|A|, d): its columns move one active unit each.
+    """
+
+    centre: Array
+    active: NDArray[np.intp]
+    J: Array
+    shift: Array
+    E: Array
+    rows: Array
+    offsets: Array
+
+    @property
+    def dim(self) -> int:
+        """Number of active units."""
+        return len(self.active)
+
+    def heights(self, X: Array) -> Array:
+        """h_A at the rows of X."""
+        return np.asarray(X @ self.J.T + self.shift)
+
+    def reach(self, direction: Array, most: float, x: Array | None = None) -> tuple[float, float]:
+        """How far one can go from x (the centre) along a direction, backwards and forwards, within the chart."""
+        if not len(self.rows):
+            return -most, most
+        room = self.rows @ (self.centre if x is None else x) + self.offsets
+        speed = self.rows @ direction
+        with np.errstate(divide="ignore"):
+            t = -room / speed
+        forward = float(np.min(t[speed < 0.0], initial=most))
+        backward = float(np.max(t[speed > 0.0], initial=-most))
+        return backward, forward

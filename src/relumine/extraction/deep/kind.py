@@ -1,0 +1,39 @@
+"""What kind of function a box is, from short differences at random places: before any line is searched."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.extraction.deep.box import Asked
+
+Array = NDArray[np.float64]
+
+__all__ = ["kind"]
+
+_PLACES, _STEP = 40, 1e-3  # a ReLU network with a thousand kinks on a line bends at one place in a hundred
+_BENT = 1e-11  # second difference over the size of the answers: rounding leaves 1e-15
+
+
+def kind(ask: Asked, dim: int, rng: np.random.Generator) -> str:
+    """Which of "piecewise linear", "constant", "noisy", "steps" and "smooth" the box is.
+
+    At random places f is asked at x − εu, x, x + εu. A piecewise linear function is straight at nearly all of them, a
+    smooth one bends at nearly all, one made of steps does not move at all; a noisy one gives another answer the second
+    time.
+    """
+    x = rng.normal(size=(_PLACES, dim)) * 2.0 ** rng.uniform(-1.0, 1.0, size=(_PLACES, 1))
+    u = rng.normal(size=(_PLACES, dim))
+    u *= _STEP * np.sqrt(dim) / np.linalg.norm(u, axis=1, keepdims=True)
+    before, here, after = np.split(ask.values(np.concatenate([x - u, x, x + u])), 3)
+    size = max(float(np.abs(here).max()), 1e-300)
+    if float(np.ptp(np.concatenate([before, here, after]), axis=0).max()) <= 1e-14 * size:
+        return "constant"
+    if np.abs(ask.values(x) - here).max() > 1e-14 * size:
+        return "noisy"
+    still = np.abs(after - before).max(axis=1) <= 1e-14 * size
+    bent = np.abs(after + before - 2.0 * here).max(axis=1) > _BENT * size
+    # where a step is crossed the second difference is the whole step; a network that is mostly off slopes elsewhere
+    if (still | bent).all() and still.mean() > 0.5:
+        return "steps"
+    return "smooth" if bent.mean() > 0.5 else "piecewise linear"

@@ -1,0 +1,109 @@
+"""Where to look: long lines for the first layer, chords of charts behind known ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.extraction.deep.charts import Chart, Known
+
+Array = NDArray[np.float64]
+Rng = np.random.Generator
+Chords = tuple[list[Chart], Array, Array]
+
+__all__ = ["chords"]
+
+_LONG = 30.0  # half length of a line over √d: passes 98 % of the hyperplanes of units with bias below 1
+_POINTS = 64  # random lines whose pieces are compared
+
+
+def chords(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None = None) -> Chords:
+    """``count`` straight pieces, each inside one chart; ``pairs``: inputs between whose activations to look."""
+    if not known.layers:
+        return _lines(known, count, rng)
+    if len(known.layers) == 1:
+        found = _orthant(known, count, rng, pairs)
+        if found is not None:
+            return found
+    return _pieces(known, count, rng, pairs)
+
+
+def _lines(known: Known, count: int, rng: Rng) -> Chords:
+    P, U = rng.normal(size=(2, count, known.d))
+    U *= _LONG * np.sqrt(known.d) / np.linalg.norm(U, axis=1, keepdims=True)
+    return [known.chart(P[0])] * count, P - U, P + U  # type: ignore[list-item]
+
+
+def _orthant(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None) -> Chords | None:
+    """Between two points h > 0, x = W⁺(h − b): all units on. None where the rows are dependent.
+
+    Half of the chords join activations of random inputs: what such inputs meet is met. The others join points at which
+    one unit is far larger than the rest, each unit in turn: what differs in the sign of two weights is met.
+    """
+    W, b = known.layers[0]
+    m = len(b)
+    chart = known.chart(np.asarray(np.linalg.lstsq(W, np.ones(m) - b, rcond=None)[0], dtype=np.float64))
+    if chart is None or chart.dim < m:
+        return None
+    if pairs is None:
+        some = known(rng.normal(size=(2 * (count - count // 2), known.d)))
+        peaks = np.exp(0.5 * rng.normal(size=(2 * (count // 2), m)))
+        order = np.concatenate([rng.permutation(m) for _ in range(2 * len(peaks) // m + 1)])[: len(peaks)]
+        peaks[np.arange(len(peaks)), order] *= 3.0 * m
+        H = np.concatenate([some, peaks * np.linalg.norm(W, axis=1) * 10.0 ** rng.uniform(-1.0, 0.5, (len(peaks), 1))])
+    else:
+        H = np.stack([known(pairs[0]), known(pairs[1])], axis=1).reshape(-1, m)
+    # off the walls of the orthant, where a unit is about to turn off
+    H = np.maximum(H, 1e-4 * H.max(axis=1, keepdims=True) * rng.uniform(1.0, 10.0, size=H.shape))
+    X = (H - b) @ chart.E.T
+    return [chart] * (len(X) // 2), X[0::2], X[1::2]
+
+
+def _pieces(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None) -> Chords:
+    """Pieces of lines between two kinks of known layers: all of those between given pairs, else the best of many.
+
+    What a piece may show grows with how much the activations change along it, so of random lines, which cost nothing
+    while the known layers are at hand, the pieces with the largest relative change are taken, one for each pattern.
+    """
+    if pairs is None:
+        scale = 2.0 ** rng.uniform(-1.0, 2.5, size=(_POINTS, 1))
+        pairs = (scale * rng.normal(size=(_POINTS, known.d)), scale * rng.normal(size=(_POINTS, known.d)))
+        most = count
+    else:
+        most = 8 * count
+    found = []
+    for a, b in zip(*pairs):
+        t = _breaks(known, a, b)
+        H = known(a + t[:, None] * (b - a))
+        change = np.linalg.norm(np.diff(H, axis=0), axis=1) / (1e-300 + 0.5 * np.linalg.norm(H[1:] + H[:-1], axis=1))
+        middle = 0.5 * (t[1:] + t[:-1])
+        on = known(a + middle[:, None] * (b - a)) > 0.0
+        # a pattern with few units on says little about the weights
+        merit = change * on.mean(axis=1)
+        found += [(-merit[i], a, b, t[i], t[i + 1], on[i].tobytes()) for i in np.flatnonzero(np.diff(t) > 1e-6)]
+    found.sort(key=lambda piece: piece[0])
+    charts: list[Chart] = []
+    starts, ends, patterns = [], [], set()
+    for merit, a, b, lo, hi, pattern in found:
+        if len(charts) >= most or -merit < 1e-6:
+            break
+        chart = None if pattern in patterns else known.chart(a + 0.5 * (lo + hi) * (b - a))
+        if chart is None:
+            continue
+        patterns.add(pattern)
+        edge = 1e-4 * (hi - lo)
+        charts.append(chart)
+        starts.append(a + (lo + edge) * (b - a))
+        ends.append(a + (hi - edge) * (b - a))
+    return charts, np.reshape(starts, (-1, known.d)), np.reshape(ends, (-1, known.d))
+
+
+def _breaks(known: Known, a: Array, b: Array) -> Array:
+    """0, 1 and all t between them at which a known unit turns on or off on the way from a to b, sorted."""
+    t = np.array([0.0, 1.0])
+    for k in range(len(known.layers)):
+        z = Known(known.d, known.layers[: k + 1]).before(a + t[:, None] * (b - a))[k]
+        i, j = np.nonzero(z[:-1] * z[1:] < 0.0)
+        roots = t[i] + (t[i + 1] - t[i]) * z[i, j] / (z[i, j] - z[i + 1, j])
+        t = np.unique(np.concatenate([t, roots]))
+    return t

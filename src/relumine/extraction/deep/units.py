@@ -1,0 +1,292 @@
+"""One layer: the units that every chord meets in the same place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.extraction.deep.box import Asked
+from relumine.extraction.deep.charts import Chart, Known
+from relumine.extraction.deep.kinks import Segment, on_lines, segments
+from relumine.extraction.deep.witnesses import Chord, Witness, jumps, measure, witnesses_of
+from relumine.extraction.lines import Line
+
+Array = NDArray[np.float64]
+
+__all__ = ["Layer", "Unit"]
+
+_SKETCH = 3  # directions of a sketch
+_ALIKE = 1e-3  # two sketches further apart than this are different, whatever their noise
+_MOST = 8_000  # queries for a segment: five hundred kinks
+_AGREE = 3  # chords that must show a unit
+
+
+@dataclass
+class Unit:
+    """w·h + c = 0 up to sign, ‖w‖ = 1 on its support; ``hits`` of ``crossings`` chords show the kink it predicts."""
+
+    w: Array
+    c: float
+    known: NDArray[np.bool_]
+    error: float
+    hits: int = 0
+    crossings: int = 0
+    witnesses: list[Witness] = field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        """Share of the chords it crosses that show it."""
+        return self.hits / max(self.crossings, 1)
+
+
+class Layer:
+    """Search for the units of the layer behind ``known``."""
+
+    def __init__(self, ask: Asked, known: Known, rng: np.random.Generator) -> None:
+        self.ask, self.known, self.rng = ask, known, rng
+        self.chords: list[Chord] = []
+        self.witnesses: list[Witness] = []
+        self.units: list[Unit] = []
+        self.tried: set[int] = set()
+        self.plan = rng.normal(size=(_SKETCH, known.width))
+
+    def look_along(self, lines: list[Line]) -> None:
+        """As :meth:`look`, along given lines; for the first layer."""
+        chart = self.known.chart(lines[0].origin)
+        assert chart is not None
+        self._add([chart] * len(lines), on_lines(self.ask, lines, _MOST))
+
+    def look(self, charts: list[Chart], starts: Array, ends: Array) -> None:
+        """Find the kinks of new chords, sketch them, and update the units."""
+        lengths = np.linalg.norm(ends - starts, axis=1)
+        scale = np.sqrt(self.known.d) if not self.known.layers else float(np.median(lengths))
+        self._add(charts, segments(self.ask, starts, ends, scale, _MOST * len(starts)))
+
+    def _add(self, charts: list[Chart], found: list[Segment]) -> None:
+        fresh = []
+        for chart, segment in zip(charts, found):
+            chord = Chord(chart, segment, len(self.chords))
+            self.chords.append(chord)
+            fresh += witnesses_of(chord, 1.0)
+        self.witnesses += fresh
+        for u in self.units:
+            self._count(u)
+        fresh = [w for w in fresh if w.owner < 0]
+        if len(self.known.layers) < 2:
+            self._sketch(fresh)
+            self._gather()
+        else:
+            self._normals(fresh)
+            self._merge()
+
+    def _sketch(self, fresh: list[Witness]) -> None:
+        """Jumps along the same few directions of h for all (those of inactive units are left out)."""
+        if not fresh:
+            return
+        directions = [self.plan[:, w.chord.chart.active] @ w.chord.chart.E.T for w in fresh]
+        for w, (value, noise) in zip(fresh, jumps(self.ask, fresh, directions)):
+            size = float(np.linalg.norm(value))
+            w.sketch, w.noise = value / max(size, 1e-300), noise * np.sqrt(_SKETCH) / max(size, 1e-300)
+
+    def _gather(self) -> None:
+        """Pairs of alike sketches on two chords → a normal, once → the units it explains."""
+        while True:
+            pair = self._pair()
+            if pair is None:
+                return
+            for w in pair:
+                self.tried.add(id(w))
+            measured = self._unit(pair)
+            if measured is not None:
+                self._count(measured)
+                self.units.append(measured)
+
+    def _pair(self) -> list[Witness] | None:
+        """Witnesses without an owner whose sketches agree, on two chords or more, in charts with the same units on."""
+        free = [w for w in self.witnesses if w.owner < 0 and w.noise < _ALIKE / 20.0]
+        if len(free) < 2:
+            return None
+        S, noise = np.array([w.sketch for w in free]), np.array([w.noise for w in free])
+        tried = np.array([id(w) in self.tried for w in free])
+        chord = np.array([w.chord.index for w in free])
+        near = np.abs(S @ S.T) > 1.0 - _ALIKE
+        near &= (chord[:, None] != chord[None, :]) & ~(tried[:, None] & tried[None, :])
+        for i in np.flatnonzero(near.any(axis=1)):
+            group = [free[i]]
+            for j in np.flatnonzero(near[i]):
+                if any(free[j].chord is g.chord for g in group) or not _same_units_on(free[i], free[j]):
+                    continue
+                apart = min(np.linalg.norm(S[i] - S[j]), np.linalg.norm(S[i] + S[j]))
+                if apart <= min(20.0 * (noise[i] + noise[j]) + 1e-9, _ALIKE):
+                    group.append(free[j])
+            if len(group) > 1:
+                return group
+        return None
+
+    def _unit(self, group: list[Witness]) -> Unit | None:
+        """The normal measured at the best of a group, kept if it explains where the others are."""
+        group = sorted(group, key=lambda w: -w.gap * abs(w.jump))
+        for best in group[:2]:
+            result = measure(self.ask, best, self.rng)
+            if result is None:
+                continue
+            normal, noise = result
+            size = float(np.linalg.norm(normal))
+            if size <= 20.0 * noise:
+                continue
+            active = best.chord.chart.active
+            w = np.zeros(self.known.width)
+            w[active] = normal / size
+            known = np.zeros(self.known.width, dtype=bool)
+            known[active] = True
+            c = -float(w[active] @ best.height)
+            return Unit(w, c, known, noise / size)
+        return None
+
+    # -- charts with different units on ----------------------------------------------------------------------
+
+    def _normals(self, fresh: list[Witness]) -> None:
+        """Measure the whole normal of every witness: (w_A, c) up to scale, in ``sketch``."""
+        for w in fresh:
+            result = measure(self.ask, w, self.rng)
+            if result is None:
+                continue
+            normal, noise = result
+            size = float(np.linalg.norm(normal))
+            if size > 20.0 * noise:
+                vector = np.zeros(self.known.width + 1)
+                vector[w.chord.chart.active] = normal / size
+                vector[-1] = -float(normal @ w.height) / size
+                w.sketch, w.noise = vector, noise / size
+
+    def _merge(self) -> None:
+        """Witnesses that agree where both have active units are one unit; together they know more of its weights."""
+        for _ in range(len(self.witnesses) + 1):
+            if not self._grown() and not self._joined() and not self._seeded():
+                return
+
+    def _grown(self) -> bool:
+        """Give a free witness to a unit that it agrees with."""
+        for w in self.witnesses:
+            if w.owner >= 0 or not np.isfinite(w.noise) or id(w) in self.tried:
+                continue
+            on = _mask(w, self.known.width)
+            for u in self.units:
+                scale = _agree(np.append(u.w, u.c), u.known, u.error, w.sketch, on, w.noise)
+                if scale is None:
+                    continue
+                self.tried.add(id(w))
+                new = on & ~u.known
+                if new.any():
+                    u.w = np.where(new, scale * w.sketch[:-1], u.w)
+                    u.error = max(u.error, abs(scale) * w.noise)
+                    u.known = u.known | on
+                self._count(u)
+                return True
+        return False
+
+    def _joined(self) -> bool:
+        """Two units that agree where both are known are one."""
+        for i, u in enumerate(self.units):
+            for v in self.units[:i]:
+                scale = _agree(np.append(v.w, v.c), v.known, v.error, np.append(u.w, u.c), u.known, u.error)
+                if scale is None:
+                    continue
+                new = u.known & ~v.known
+                v.w, v.error = np.where(new, scale * u.w, v.w), max(v.error, abs(scale) * u.error)
+                v.known = v.known | u.known
+                self.units.pop(i)
+                for w in self.witnesses:
+                    w.owner = -1
+                for unit in self.units:
+                    self._count(unit)
+                return True
+        return False
+
+    def _seeded(self) -> bool:
+        """A new unit from two free witnesses that agree, on different chords."""
+        free = [w for w in self.witnesses if w.owner < 0 and np.isfinite(w.noise) and id(w) not in self.tried]
+        masks = [_mask(w, self.known.width) for w in free]
+        for i, w in enumerate(free):
+            for j in range(i):
+                v = free[j]
+                if v.chord is w.chord or _agree(w.sketch, masks[i], w.noise, v.sketch, masks[j], v.noise) is None:
+                    continue
+                u = Unit(w.sketch[:-1].copy(), float(w.sketch[-1]), masks[i], w.noise)
+                self.tried.add(id(w))
+                self._count(u)
+                self.units.append(u)
+                return True
+        return False
+
+    def _count(self, u: Unit) -> None:
+        """On which chords the unit predicts a kink, and where there is one; those witnesses are its own."""
+        u.hits = u.crossings = 0
+        u.witnesses = []
+        number = next((i for i, other in enumerate(self.units) if other is u), len(self.units))
+        by_chord: dict[int, list[Witness]] = {}
+        for w in self.witnesses:
+            by_chord.setdefault(w.chord.index, []).append(w)
+        for chord in self.chords:
+            chart, s = chord.chart, chord.segment
+            if not u.known[chart.active].all():
+                continue
+            v = u.w[chart.active]
+            heights = chart.heights(np.stack([s.start, s.start + s.direction]))
+            z0, z1 = heights @ v + u.c
+            if z0 * z1 >= 0.0:
+                continue
+            t = z0 / (z0 - z1)
+            # error of the position: that of the normal over the speed at which the chord crosses
+            size = 1.0 + float(np.abs(heights).max()) * np.sqrt(len(v))
+            slack = (50.0 * u.error * size + 1e-9 * size) / abs(z1 - z0) + 1e-9
+            if slack > 1e-3:
+                continue
+            u.crossings += 1
+            near = [w for w in by_chord.get(chord.index, []) if abs(self._t(w) - t) <= slack]
+            if near:
+                u.hits += 1
+                w = min(near, key=lambda w: abs(self._t(w) - t))
+                w.owner = number
+                u.witnesses.append(w)
+
+    @staticmethod
+    def _t(w: Witness) -> float:
+        s = w.chord.segment
+        return float((w.point - s.start) @ s.direction / (s.direction @ s.direction))
+
+    @property
+    def accepted(self) -> list[Unit]:
+        """Units that most of the chords they cross show."""
+        return [u for u in self.units if u.hits >= _AGREE and u.score > 0.5]
+
+
+def _same_units_on(w: Witness, v: Witness) -> bool:
+    a, b = w.chord.chart.active, v.chord.chart.active
+    return len(a) == len(b) and bool((a == b).all())
+
+
+def _mask(w: Witness, width: int) -> NDArray[np.bool_]:
+    on = np.zeros(width, dtype=bool)
+    on[w.chord.chart.active] = True
+    return on
+
+
+def _agree(
+    one: Array, known: NDArray[np.bool_], error: float, two: Array, on: NDArray[np.bool_], noise: float
+) -> float | None:
+    """The scale s with one ≈ s·two on the weights that both know and on c; None: there is none, or too few to tell."""
+    common = np.append(known & on, True)
+    if common.sum() < 3:
+        return None
+    p, q = one[common], two[common]
+    size = float(np.linalg.norm(q))
+    if size < 1e-3 * np.linalg.norm(two) or np.linalg.norm(p) < 1e-3 * np.linalg.norm(one):
+        return None
+    scale = float(p @ q) / size**2
+    slack = 30.0 * (error * (1.0 + abs(one[-1])) + abs(scale) * noise * (1.0 + abs(two[-1]))) + 1e-8 * np.linalg.norm(p)
+    if slack > 1e-3 * np.linalg.norm(p) or np.linalg.norm(p - scale * q) > slack:
+        return None
+    return scale

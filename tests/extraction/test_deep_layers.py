@@ -1,0 +1,170 @@
+"""Deep networks behind a black box: exact where the method reaches, and a plain no where it does not."""
+
+import numpy as np
+import pytest
+
+import relumine as rl
+from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.depth import is_deep
+from relumine.extraction.deep.places import chords
+from relumine.extraction.deep.whole import extract_deep
+from relumine.extraction.lines import kinks
+from relumine.extraction.sampling import make_domain
+from relumine.results import Status
+from relumine.run import Run
+
+
+class Counted:
+    def __init__(self, f):
+        self.f, self.rows = f, 0
+
+    def __call__(self, X):
+        self.rows += len(X)
+        return self.f(X)
+
+
+@pytest.mark.parametrize("sizes", [(10, 10, 10, 1), (20, 10, 10, 1), (12, 8, 6, 3)])
+def test_two_hidden_layers(sizes):
+    truth = rl.planted.deep(sizes, rng=0)
+    box = Counted(truth)
+    found = rl.extract(box, dim=sizes[0], rng=0)
+    assert found.status is Status.EXACT
+    assert found.network.sizes == sizes
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-6
+    assert found.queries == box.rows
+    assert found.certificate.confirmed == 300
+    assert found.certificate.unseen == pytest.approx(0.01)
+    assert found.rest is None
+
+
+def test_other_coordinates():
+    truth = rl.planted.deep((8, 6, 5, 1), rng=3)
+    mean, scale = np.linspace(-50.0, 50.0, 8), np.geomspace(0.1, 100.0, 8)
+    found = rl.extract(lambda X: truth((X - mean) / scale), dim=8, rng=0, mean=mean, scale=scale)
+    X = mean + scale * np.random.default_rng(5).normal(size=(100, 8))
+    np.testing.assert_allclose(found.network(X), truth((X - mean) / scale), rtol=1e-8, atol=1e-8)
+
+
+def test_what_was_said_is_held_against_what_was_found():
+    truth = rl.planted.deep((8, 6, 5, 1), rng=3)
+    assert rl.extract(truth, dim=8, rng=0, widths=(6, 5)).ok
+    found = rl.extract(truth, dim=8, rng=0, widths=(6, 4), on_failure="return")
+    assert found.status is Status.NOT_RECOVERED
+    with pytest.raises(rl.InvalidInput):
+        rl.extract(truth, dim=8, widths=(6, 5), depth=3)
+    with pytest.raises(rl.InvalidInput):
+        rl.extract(truth, dim=8, depth=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sizes", [(40, 20, 10, 10, 1), (64, 16, 8, 8, 1)])
+def test_three_hidden_layers_first_two_are_always_right(sizes, seed):
+    truth = rl.planted.deep(sizes, rng=seed)
+    found = extract_deep(truth, sizes[0], Run.of(seed, seconds=120.0))
+    assert len(found.known) >= 2
+    scaled = truth.scaled()
+    order = np.arange(sizes[0])
+    for (W, b), (V, c) in zip(scaled.layers, found.known):
+        apart = np.linalg.norm(W[:, None, order] - V[None], axis=2) + np.abs(b[:, None] - c)
+        assert apart.min(axis=0).max() < 1e-6
+        order = apart.argmin(axis=0)
+    if found.exact:
+        X = np.random.default_rng(7).normal(size=(300, sizes[0]))
+        np.testing.assert_allclose(found.network(X), truth(X), atol=1e-6)
+
+
+def test_a_trained_classifier_by_its_logits():
+    data = pytest.importorskip("sklearn.datasets")
+    neural = pytest.importorskip("sklearn.neural_network")
+    X, y = data.load_digits(return_X_y=True)
+    X = (X - X.mean(axis=0)) / (X.std(axis=0) + 0.1)
+    model = neural.MLPClassifier(hidden_layer_sizes=(16, 12), max_iter=15, random_state=0)
+    with pytest.warns(Warning, match="converge|iterations"):
+        model.fit(X, y)
+    truth = rl.DeepNetwork.from_sklearn(model)
+    found = rl.extract(truth, dim=64, rng=0)
+    assert found.network.sizes == (64, 16, 12, 10)
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-6
+
+
+W, A = np.random.default_rng(0).normal(size=(12, 8)), np.random.default_rng(1).normal(size=12)
+
+
+@pytest.mark.parametrize(
+    ("box", "word"),
+    [
+        (lambda X: np.sin(X @ W.T) @ A, "bends everywhere"),
+        (lambda X: np.tanh(X @ W.T) @ A, "bends everywhere"),
+        (lambda X: np.exp(X @ W.T / 9.0) @ A / np.exp(X @ W.T / 9.0).sum(axis=1), "bends everywhere"),
+        (lambda X: (X @ W.T > 0.0) @ A, "steps"),
+        (lambda X: np.round(X @ W[0], 1), "steps"),
+        (lambda X: np.ones(len(X)), "same answer everywhere"),
+        (lambda X: np.random.default_rng().normal(size=len(X)), "different answers"),
+    ],
+)
+def test_what_is_no_relu_network_says_so_early(box, word):
+    counted = Counted(box)
+    found = extract_deep(counted, 8, Run.of(0))
+    assert not found.exact
+    assert word in found.reason
+    assert counted.rows <= 200
+
+
+def _maxima(X):
+    return np.maximum((X @ W.T).reshape(len(X), 6, 2).max(axis=2), 0.0) @ A[:6]
+
+
+def test_maxima_are_not_called_a_network():
+    found = extract_deep(_maxima, 8, Run.of(0, seconds=20.0), budget=4000)
+    assert not found.exact
+    assert not found.known
+
+
+def test_the_end_of_the_budget_is_the_end():
+    box = Counted(rl.planted.deep((20, 10, 10, 1), rng=0))
+    found = extract_deep(box, 20, Run.of(0), budget=1500)
+    assert box.rows <= 1500
+    assert not found.exact
+
+
+def test_half_way_the_rest_can_be_asked():
+    truth = rl.planted.deep((20, 10, 10, 1), rng=0)
+    found = rl.extract(truth, dim=20, rng=0, budget=3200, on_failure="return")
+    assert not found.ok
+    assert found.rest is not None
+    ((W1, b1),) = found.rest.layers
+    assert rl.metrics.deep_match(truth, rl.DeepNetwork([(W1, b1)], truth.head))[1][0].max() < 1e-6
+    X = np.abs(np.random.default_rng(0).normal(size=(5, 20)))
+    assert found.rest.activations(X).shape == (5, 10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sizes", [(10, 20, 1), (30, 12, 1), (10, 10, 10, 1), (20, 10, 10, 10, 1)])
+def test_depth_from_parallel_lines(sizes, seed, monkeypatch):
+    net = rl.planted.deep(sizes, rng=seed)
+    domain = make_domain(sizes[0], None, None, None, None)
+    run = Run.of(seed)
+
+    def ask(X):
+        return net(X).reshape(len(X), -1)
+
+    monkeypatch.setattr("relumine.extraction.deep.depth._WORTH", 0)
+    (line,) = kinks(ask, [domain.line(run.rng)])
+    assert is_deep(ask, domain, run, line) == (len(sizes) > 3)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_chords_lie_in_one_chart(depth):
+    rng = np.random.default_rng(0)
+    net = rl.planted.deep((8, 7, 6, 5, 1), rng=1)
+    known = Known(8, net.hidden[:depth])
+    charts, starts, ends = chords(known, 6, rng)
+    assert len(charts) > 0
+    for chart, a, b in zip(charts, starts, ends):
+        for t in (0.0, 0.3, 1.0):
+            x = a + t * (b - a)
+            h = np.zeros(known.width)
+            h[chart.active] = chart.heights(x)
+            np.testing.assert_allclose(known(x[None])[0], h, atol=1e-9)
+        np.testing.assert_allclose(chart.J @ chart.E, np.eye(chart.dim), atol=1e-8)
