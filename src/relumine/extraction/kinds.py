@@ -131,7 +131,9 @@ def explained(result: Recovery, log: Queries, domain: Domain | None) -> Recovery
     failed = result.status in (Status.NOT_RECOVERED, Status.INTERRUPTED)
     if not failed or domain is None or log.link is not None or not log.n:
         return result
-    word = kind_in(log, domain).word
+    # random rows have spent their budget; what kind it is was asked before them, if at all
+    kind = kind_in(log, domain) if log.way == "chosen" else _rounded(log.some(5 * _PLACES)[1]) or Kind("unknown")
+    word = kind.word
     return result if not word or word in result.message else replace(result, message=f"{result.message} {word}")
 
 
