@@ -153,6 +153,8 @@ def test_random_rows_take_a_link_too() -> None:
         (lambda X: expit(THREE(X)), "softmax"),
         (ONE, "probit"),
         (lambda X: expit(ONE(X) + 1e5), "logit"),
+        (lambda X: expit(ONE(X)).round(5), "auto"),
+        (lambda X: softmax(THREE(X), axis=1).round(9), "softmax"),
     ],
 )
 def test_what_no_link_can_map_back_is_said(box: Callable[[np.ndarray], np.ndarray], link: str) -> None:
@@ -186,3 +188,17 @@ def test_which_small_parts_have_digits() -> None:
     sure = link_of("logit", expit(z))
     assert sure is not None
     assert np.isnan(sure.values(np.array([[1.0], [1.0 - 1e-6], [0.0]]))).all()
+
+
+def test_single_precision_is_said() -> None:
+    found = extract(lambda X: expit(ONE(X)).astype(np.float32), dim=6, link="logit", rng=0, seconds=60.0)
+    assert (found.status, found.network.m) == (Status.NOISY, 4)
+    assert rl.metrics.parameter_error(ONE, found.network) < 1e-3
+
+
+def test_smooth_logits_are_named() -> None:
+    found = extract(
+        lambda X: expit(np.tanh(X.sum(axis=1))), dim=6, link="auto", rng=0, on_failure="return", seconds=20.0
+    )
+    assert found.status is Status.NOT_RECOVERED
+    assert "activation='tanh'" in found.message

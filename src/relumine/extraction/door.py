@@ -315,7 +315,8 @@ def _asked(
         log.set_aside()
     log.way = "random"
     rows = RandomRows(log, where.draw, where.wide, log.seed, 100_000 if budget is None else budget, run, options)
-    result = (refused(log, where.domain) if where.domain is not None else None) or rows.until_certain(width, growth)
+    no_network = refused(log, where.domain) if where.domain is not None and queries != "random" else None
+    result = no_network or rows.until_certain(width, growth)
     if reason and queries != "random" and result.method != "lines":
         notes = (*result.certificate.notes, f"random rows were asked, not chosen ones: {reason}")
         result = replace(result, certificate=replace(result.certificate, notes=notes))

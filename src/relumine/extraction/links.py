@@ -40,6 +40,7 @@ _DIGITS = (
 )  # ε times this is the noise allowed in log(1 − p): z < 9 then, and z < 3.5 in single precision
 _SMALL = 2.0**-12  # parts below this tell which kind they are: one of all its digits is seldom a multiple of ε
 _SUM = 1e-5  # of probabilities may differ from 1 by this: single precision
+_DECIMALS = 11  # to which probabilities may not be rounded: with 9, lines took the network for a curve
 _PROBES = 16  # rows that show what the answers are, at each of these distances from the centre:
 _DISTANCES = 1.0, 10.0, 100.0
 _TRIES = 24  # batches of rows in which to look for trusted ones, each a little nearer to the start than the last
@@ -143,19 +144,33 @@ def _digits(link: Link, Y: Array) -> Link:
     """The link with the smallest parts to be trusted."""
     with np.errstate(over="ignore"):
         single = bool((Y.astype(np.float32) == Y).all())
+    if link.name != "log":
+        _check_decimals(Y)
     eps, parts = (_SINGLE if single else _EPS), link.parts(Y)
     least = np.full(parts.shape[1], _LEAST[single])
     rounded = np.zeros(parts.shape[1], dtype=bool)
-    if link.name != "log":
-        for r, part in enumerate(parts.T):
-            small = part[(part < _SMALL) & (part > 0.0)]
-            # at most one in a thousand small numbers of all digits is such a multiple by chance; none small: not known
-            rounded[r] = not len(small) or (np.mod(small / eps, 1.0) == 0.0).mean() > 0.5
-            ends = np.sort(part)[:3]
-            clipped = 10.0 * ends[0] if ends[0] == ends[-1] < _SMALL else 0.0  # some boxes keep p above a bound
-            least[r] = max(1.0 / _DIGITS[single] if rounded[r] else least[r], clipped)
+    for r, part in enumerate(parts.T) if link.name != "log" else ():
+        small = part[(part < _SMALL) & (part > 0.0)]
+        # at most one in a thousand small numbers of all digits is such a multiple by chance; none small: not known
+        rounded[r] = not len(small) or (np.mod(small / eps, 1.0) == 0.0).mean() > 0.5
+        ends = np.sort(part)[:3]
+        clipped = 10.0 * ends[0] if ends[0] == ends[-1] < _SMALL else 0.0  # some boxes keep p above a bound
+        least[r] = max(1.0 / _DIGITS[single] if rounded[r] else least[r], clipped)
     grid = 2.0 * eps * _DIGITS[single] if rounded.any() else 0.0
     return Link(link.name, link.pair, tuple(least.tolist()), grid)
+
+
+def _check_decimals(Y: Array) -> None:
+    """Refuse probabilities rounded to a few decimals: their logits have too few digits to show the kinks of units."""
+    if len(np.unique(Y)) < _PROBES // 2:
+        return
+    for k in range(1, _DECIMALS + 1):
+        if (np.abs(Y * 10.0**k - np.round(Y * 10.0**k)) <= 1e-15 * 10.0**k).all():
+            raise InvalidInput(
+                f"the probabilities are rounded to {k} decimals: their logits have too few digits to show kinks",
+                argument="link",
+                remedy="have the box answer all its digits",
+            )
 
 
 @dataclass(frozen=True)
