@@ -18,7 +18,7 @@ import relumine as rl
 
 X, digit = load_digits(return_X_y=True)
 X = (X - X.mean(axis=0)) / (X.std(axis=0) + 0.1)
-model = MLPRegressor(hidden_layer_sizes=(16, 16), max_iter=60, random_state=0).fit(X, digit / 9.0)
+model = MLPRegressor(hidden_layer_sizes=(16, 16), max_iter=500, random_state=0).fit(X, digit / 9.0)
 secret = rl.DeepNetwork.from_sklearn(model)
 
 # %%

@@ -32,8 +32,8 @@ def test_two_hidden_layers(sizes):
     assert found.network.sizes == sizes
     assert rl.metrics.parameter_error(truth, found.network) < 1e-6
     assert found.queries == box.rows
-    assert found.certificate.confirmed == 300
-    assert found.certificate.unseen == pytest.approx(0.01)
+    assert found.certificate.confirmed >= 1000
+    assert found.certificate.unseen <= 0.003 + 1e-12
     assert found.rest is None
 
 

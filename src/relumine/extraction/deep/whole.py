@@ -33,8 +33,9 @@ _ROUNDS, _BRIEF = 40, 8  # looks at a layer; where the one before it may be anot
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
 _ROBUST = 200_000  # entries of the matrix up to which a linear programme is worth its time
 # Fresh rows where inputs usually are: at most 0.3 % of them may differ, with 95 % confidence. With 300 of them, two of
-# fifty boxes of random shape were called exact and lacked a unit that is on for one input in a hundred.
-_CONFIRM, _CAREFUL = 1000, 2000
+# fifty boxes of random shape were called exact and lacked a unit that is on for one input in a hundred; with 1000, one
+# of six with three hidden layers lacked one that is on for one in a thousand.
+_CONFIRM, _CAREFUL = 1000, 5000
 _WIDE, _FAR = 3.0, 300  # and so many further out, so much further
 _MOVES = 25  # pairs of inputs that the known layers cannot tell apart
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
@@ -396,8 +397,8 @@ class _Search:
         return fit.network
 
     def near(self, net: DeepNetwork) -> int:
-        """How many fresh rows: more where a linear part is left (signs are open) or weights were seldom in play."""
-        return _CAREFUL if net.head.v.any() or self.doubts(net) else _CONFIRM
+        """How many fresh rows: more behind more layers, with a linear part left, or with weights seldom in play."""
+        return _CAREFUL if len(net.hidden) > 2 or net.head.v.any() or self.doubts(net) else _CONFIRM
 
     def fresh(self, net: DeepNetwork) -> tuple[float, tuple[Array, Array] | None]:
         """Root mean square error over the spread, on inputs never asked before, and pairs where only some fit."""
