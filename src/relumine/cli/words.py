@@ -12,7 +12,7 @@ __all__ = ["advice", "in_options", "spoken"]
 _NAMES: Final = (
     *("activation", "bound", "budget", "checkpoint", "checkpoint_every", "decimal", "delimiter", "dim", "features"),
     *("high", "link", "low", "mean", "method", "noise", "queries", "rate_limit", "resume", "samples", "scale"),
-    *("seconds", "slope", "starts", "target", "timeout", "width"),
+    *("seconds", "slope", "starts", "target", "timeout", "width", "workers"),
 )
 # Python's arguments by the option that sets them
 _OPTIONS: Final = {

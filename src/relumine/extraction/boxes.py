@@ -6,9 +6,10 @@ import os
 import re
 import shlex
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -18,12 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.extraction.forms import estimator, features, is_estimator, is_keras, many_rows, named
 from relumine.extraction.onnx_double import in_double
 from relumine.results import InvalidInput, MissingPackage
 
 Array = NDArray[np.float64]
 
-__all__ = ["Box", "call", "open_box"]
+__all__ = ["Box", "Form", "call", "calls", "open_box"]
 
 _MOST_OUTPUT = 1 << 28  # bytes a command may print for one call: a box that prints without end must not fill the memory
 
@@ -47,39 +49,68 @@ def call(box: Box, X: Array, seconds: float) -> Any:
 
     Whatever the box raises is raised here, ``SystemExit`` as a ``RuntimeError``: it ends the box, not the program.
     """
-    answer: list[Any] = []
-    raised: list[BaseException] = []
+    (answer,) = calls(box, [X], seconds)
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
-    def work() -> None:
+
+def calls(box: Box, several: Sequence[Array], seconds: float) -> list[Any]:
+    """Calls at the same time, each in its thread: the answers in order, or what was raised instead of an answer."""
+    answers: list[Any] = [TimeoutError(f"no answer within {seconds:.3g} s")] * len(several)
+
+    def work(i: int) -> None:
         try:
-            answer.append(box.ask(X))
+            answers[i] = box.ask(several[i])
+        except SystemExit as error:
+            answers[i] = RuntimeError(f"the box wanted to end the program (exit code {error.code!r})")
         except BaseException as error:  # the thread has no one else to tell
-            raised.append(error)
+            answers[i] = error
 
-    thread = Thread(target=work, name=f"relumine box {box.name}", daemon=True)
-    thread.start()
-    thread.join(min(max(seconds, 0.001), 1e6))
-    if raised:
-        if isinstance(raised[0], SystemExit):
-            raise RuntimeError(f"the box wanted to end the program (exit code {raised[0].code!r})")
-        raise raised[0]
-    if not answer:
-        raise TimeoutError(f"no answer within {seconds:.3g} s")
-    return answer[0]
+    threads = [
+        Thread(target=work, args=(i,), name=f"relumine box {box.name}", daemon=True) for i in range(len(several))
+    ]
+    end = time.monotonic() + min(max(seconds, 0.001), 1e6)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(end - time.monotonic(), 0.0))
+    return [*answers]  # a copy: a call that was abandoned may still end
 
 
-def open_box(f: Any, timeout: float = 300.0) -> Box:
-    """A box from a callable, a torch module, "module:function", an ONNX file, or a command.
+@dataclass(frozen=True)
+class Form:
+    """How a function wants to be asked: ``rows`` "one" at a time or "many" (None: found out), ``columns`` of a frame.
+
+    ``link``: probabilities are wanted, where an estimator can give them.
+    """
+
+    link: str | None = None
+    rows: str | None = None
+    columns: tuple[str, ...] | None = None
+
+    def box(self, f: Callable[[Any], Any], name: str, kind: type[np.floating[Any]] = np.float64) -> Box:
+        """A box of a function in this form."""
+        ask = many_rows(f, self.rows)
+        if self.columns is None:
+            return Box(ask, name, kind)
+        return Box(named(ask, self.columns), name, kind, len(self.columns))
+
+
+def open_box(f: Any, timeout: float = 300.0, form: Form | None = None) -> Box:
+    """A box from a callable, an estimator, a torch module, "module:function", an ONNX file, or a command.
 
     A command reads rows of comma-separated numbers on its standard input and prints as many lines of numbers. It is
     started without a shell.
     """
+    form = form or Form()
     if isinstance(f, os.PathLike) or (isinstance(f, str) and f.strip().lower().endswith(".onnx") and " " not in f):
         return _onnx(Path(f))
     if isinstance(f, str):
         spec = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)", f.strip())
         if spec:
-            return Box(_imported(spec[1], spec[2]), f)
+            found = _imported(spec[1], spec[2])
+            return open_box(found, timeout, form) if is_estimator(found) else form.box(found, f)
         try:
             f = shlex.split(f)
         except ValueError as error:
@@ -88,11 +119,18 @@ def open_box(f: Any, timeout: float = 300.0) -> Box:
         return _command([*f], timeout)
     if type(f).__module__ != "builtins" and hasattr(f, "state_dict") and hasattr(f, "parameters"):
         return _torch(f)
+    if is_estimator(f):
+        known, names = features(f)
+        columns = form.columns or (tuple(names) if names else None)
+        box = replace(form, rows="many", columns=columns).box(estimator(f, form.link), type(f).__name__)
+        return replace(box, dim=known if box.dim is None else box.dim)
+    if is_keras(f):
+        return form.box(lambda X: np.asarray(f(X)), type(f).__name__, np.float32)
     if callable(f):
-        return Box(f, getattr(f, "__name__", type(f).__name__))
+        return form.box(f, getattr(f, "__name__", type(f).__name__))
     raise InvalidInput(
-        "the black box must be a callable, 'module:function', a path to an .onnx file, a torch module, or a command; "
-        f"got {type(f).__name__}"
+        "the black box must be a callable, an estimator with predict, 'module:function', a path to an .onnx file, "
+        f"a torch module, or a command; got {type(f).__name__}"
     )
 
 
@@ -106,7 +144,7 @@ def _imported(module: str, name: str) -> Callable[[Array], Any]:
             found = getattr(found, part)
     except AttributeError as error:
         raise InvalidInput(f"{module}:{name} cannot be imported: {error}") from None
-    if not callable(found):
+    if not (callable(found) or is_estimator(found)):
         raise InvalidInput(f"{module}:{name} is not a function")
     return found  # type: ignore[no-any-return]
 

@@ -27,6 +27,7 @@ ROUGH = 3e-6  # relative noise beyond which lines cannot tell kinks from noise: 
 _LINES = 12  # lines searched at most; one finds all units but those parallel to it or hidden by another
 _EXACT = 1e-9  # relative residual that is rounding, as in the fit
 _FLOOR = 1e-10  # relative error taken for granted in f̂: smaller kinks of the residual are its own
+_FINE = 1e-14  # relative noise of double precision; with more (probabilities have it) differences lose too many digits
 _RANDOM = 24  # random rows that look for what the line misses, per line
 _TIMES = 100.0  # the noise of one answer in f̂ at other places: the errors of all units, each some times the noise
 _STUCK = 3  # lines in a row that did not bring the residual down: it is not a network of one hidden layer
@@ -123,7 +124,7 @@ def _search(
     precision = Precision.for_noise(found.noise.relative)
     run.report(f"gradients of {len(found.t) + 1} pieces", 1, 1.0, len(found.t))
     state.network = units_of_line(ask, found, precision, domain.room)
-    if state.rough:
+    if state.noise.relative > _FINE:
         improve(state)
     anchor, stuck, gained = line.at(np.array(roomiest(found))), 0, 1
     for number in range(2, (4 if domain.limited else 1) * _LINES + 1):
@@ -182,7 +183,7 @@ def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> floa
     state.spread = np.maximum(state.spread, values.std(axis=0)) if state.seen else values.std(axis=0)
     state.seen += len(Z)
     distance = np.concatenate([np.abs(t), np.full(_RANDOM, line.scale)])
-    return float((np.abs(y - net(Z)) / state.tolerance(distance)).max())
+    return float(np.nanmax(np.abs(y - net(Z)) / state.tolerance(distance)))  # NaN: no digits there
 
 
 def _floor(state: Chosen, domain: Domain) -> Noise:

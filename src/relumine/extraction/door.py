@@ -15,9 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations
 from relumine.activations import Activation, LeakyReLU
-from relumine.extraction.boxes import open_box
+from relumine.extraction.boxes import Form, open_box
 from relumine.extraction.by_lines import DEEP, by_lines
 from relumine.extraction.deep.by_layers import Rest, by_layers
+from relumine.extraction.kinds import explained, refused
+from relumine.extraction.links import Link, LinkName, linked
 from relumine.extraction.queries import Queries
 from relumine.extraction.random_rows import PROBE, WIDER, RandomRows
 from relumine.extraction.sampling import Domain, Sampler, make_domain, make_sampler
@@ -28,6 +30,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["Extraction", "extract"]
 
+_LIMIT = 3600.0  # seconds, where the user gives none: an endless search helps nobody, and a log can be resumed
+
 
 @dataclass(frozen=True)
 class Extraction(Recovery):
@@ -36,7 +40,7 @@ class Extraction(Recovery):
     ``way``: "chosen" or "random" queries. ``queries``: rows asked (a row asked again after a failure counts once);
     ``calls``: calls of the box, ``retried`` of them repetitions after a failure; ``dropped``: rows it never answered.
     ``X`` and ``y``: every row and its answer. ``rest``: where a deep network was found half-way, the layers that are
-    certain and the box behind them.
+    certain and the box behind them. ``mapping``: how answers were mapped back, if they were.
     """
 
     queries: int = 0
@@ -47,6 +51,17 @@ class Extraction(Recovery):
     X: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     y: Array = field(default_factory=lambda: np.zeros(0), repr=False)
     rest: Rest | None = None
+    mapping: Link | None = None
+
+    @property
+    def link(self) -> str | None:
+        """The name of the link between the network and the answers: "logit", "softmax", "log" or None."""
+        return None if self.mapping is None else self.mapping.name
+
+    def predict(self, X: ArrayLike) -> Array:
+        """What the box would answer: probabilities, where there is a link; else the values of the network."""
+        Z = self.network(np.asarray(X, dtype=np.float64))
+        return Z if self.mapping is None else self.mapping.answers(Z)
 
     @property
     def recovery(self) -> Recovery:
@@ -68,6 +83,7 @@ def extract(
     queries: Literal["chosen", "random"] = "chosen",
     depth: int | None = None,
     widths: Sequence[int] | None = None,
+    link: LinkName | None = None,
     mean: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     low: ArrayLike | None = None,
@@ -78,6 +94,9 @@ def extract(
     retries: int = 4,
     pause: float = 0.05,
     timeout: float = 300.0,
+    rows: Literal["one", "many"] | None = None,
+    columns: Sequence[str] | None = None,
+    workers: int = 1,
     rate_limit: float | None = None,
     save: str | PathLike[str] | None = None,
     resume: bool = False,
@@ -102,11 +121,12 @@ def extract(
 
     Parameters
     ----------
-    f : callable, str, path, list of str or torch module
-        A function from (n, d) to (n,) or (n, q); ``"module:function"``; an ``.onnx`` file; a torch module; or a
-        command that reads rows of comma-separated numbers and prints a line for each (no shell is involved).
+    f : callable, estimator, str, path, list of str or torch module
+        A function from (n, d) to (n,) or (n, q), or of one row; a fitted scikit-learn estimator or pipeline (asked by
+        ``predict``, with a ``link`` by ``predict_proba``); ``"module:function"``; an ``.onnx`` file; a torch module; or
+        a command that reads rows of comma-separated numbers and prints a line for each (no shell is involved).
     dim : int, optional
-        Number of inputs; known from an ONNX file or a torch module.
+        Number of inputs; known from an ONNX file, a torch module, a fitted estimator, or ``columns``.
     width : int, optional
         Number of hidden units; found when None. Chosen queries do not need it.
     budget : int, optional
@@ -116,6 +136,10 @@ def extract(
     depth, widths : int, sequence of int, optional
         Hidden layers, and the units of each, where they are known: what is found is held against them. Without them
         (and without ``width``, which says that there is one layer) both are found.
+    link : {"auto", "logit", "softmax", "log"}, optional
+        The box answers a function of the network: a probability for each output (or two classes), the probabilities of
+        several classes, an exponential. "auto": probabilities are recognised. The network found gives logits, and
+        ``.predict`` what the box would answer.
     mean, scale : float or (d,) array, optional
         Where inputs usually are: centre and scale of lines and of Gaussian rows; standard by default.
     low, high : float or (d,) array, optional
@@ -131,13 +155,21 @@ def extract(
         is split, and a single row that keeps failing is left out.
     timeout : float
         Seconds that one call may take; then it is abandoned and counts as failed.
+    rows : {"one", "many"}, optional
+        Whether a function takes a single row (d,) or many (n, d); found out by the first call when None.
+    columns : sequence of str, optional
+        Names of the inputs: the box is handed a pandas DataFrame with these columns.
+    workers : int
+        Calls of the box at the same time, in threads: for boxes that wait rather than compute.
     rate_limit : float, optional
         Most rows per second.
     save : path, optional
         Keep all queries in this .npz file, also when the run is interrupted or the box fails.
     resume : bool
         Begin with the queries in ``save``.
-    rng, seconds, progress, on_failure, options
+    seconds : float, optional
+        Most seconds that this may take: an hour if None; ``float("inf")`` for no limit.
+    rng, progress, on_failure, options
         As in :func:`relumine.recover`; ``options`` (activation, starts, …) are passed on to it.
 
     Returns
@@ -160,9 +192,9 @@ def extract(
     >>> found.status.value, found.network.m, found.way
     ('exact', 3, 'chosen')
     """
-    box = open_box(f, timeout)
+    box = open_box(f, timeout, _form(link, rows, columns))
     dim = box.dim if dim is None else dim
-    _check(dim, box.dim, width, budget, growth, batch, retries, rate_limit, seconds, queries)
+    _check(dim, box.dim, width, budget, growth, batch, retries, rate_limit, seconds, queries, workers)
     assert dim is not None
     where = _Where(
         make_domain(dim, mean, scale, low, high) if sampler is None else None,
@@ -172,7 +204,8 @@ def extract(
         else make_sampler(dim, mean, WIDER * np.asarray(1.0 if scale is None else scale), None, None, None),
     )
     target = None if save is None else _target(Path(save), resume)
-    run = Run(np.random.default_rng(0), float("inf") if seconds is None else time.monotonic() + seconds, progress)
+    limit = _LIMIT if seconds is None else seconds
+    run = Run(np.random.default_rng(0), time.monotonic() + limit, progress)
     log = Queries(
         box,
         dim,
@@ -182,6 +215,7 @@ def extract(
         batch=batch,
         save=target,
         timeout=timeout,
+        workers=workers,
         run=run,
     )
     log.seed = _seed(rng)
@@ -191,22 +225,43 @@ def extract(
         if target.exists():
             log.resume()
     shape = _Shape(depth if widths is None or depth is not None else len(widths), _widths(widths, width, depth))
+    mapping = None
+    if link is not None:
+        mapping, where = _linked(link, log, where, queries)
     result, way, rest = _asked(log, where, queries, run, width, growth, budget, options, shape)
+    result = explained(result, log, where.domain)
+    if seconds is None and result.status is Status.INTERRUPTED and run.left <= 0.0:
+        word = f"{result.message} Without seconds= the limit is {_LIMIT / 60.0:g} minutes."
+        result = replace(result, message=word)
+    if mapping is not None:
+        notes = (*result.certificate.notes, *mapping.notes)
+        result = replace(result, certificate=replace(result.certificate, notes=notes))
+    log.link = None
     X, y = log.data(everything=True)
     found = Extraction(
         **{f.name: getattr(result, f.name) for f in fields(Recovery)},
         queries=log.count,
-        way=way,
+        way="chosen" if result.method == "lines" else way,
         calls=log.calls,
         retried=log.retried,
         dropped=log.dropped,
         X=X,
         y=y,
         rest=rest,
+        mapping=mapping,
     )
     if on_failure == "raise" and not found.ok and found.status is not Status.INTERRUPTED:
         raise RecoveryFailed(found)
     return found
+
+
+def _form(link: str | None, rows: str | None, columns: Sequence[str] | None) -> Form:
+    """How the box is to be asked, checked."""
+    if rows not in (None, "one", "many"):
+        raise InvalidInput(f"rows must be 'one', 'many' or None (find out), got {rows!r}", argument="rows")
+    if columns is not None and (isinstance(columns, str) or not len(columns)):
+        raise InvalidInput(f"columns is a list of names, one for each input; got {columns!r}", argument="columns")
+    return Form(link, rows, None if columns is None else tuple(columns))
 
 
 class _Where(NamedTuple):
@@ -215,6 +270,19 @@ class _Where(NamedTuple):
     domain: Domain | None
     draw: Callable[[np.random.Generator, int], Array]
     wide: Callable[[np.random.Generator, int], Array] | None
+
+
+def _linked(link: str, log: Queries, where: _Where, queries: str) -> tuple[Link | None, _Where]:
+    """The link, recognised from a few answers; and where those have digits."""
+    if where.domain is None:
+        raise InvalidInput("link= with a sampler: where answers have digits is not known", argument="link")
+    fresh = not log.n
+    mapping, domain = linked(link, log, where.domain)
+    if fresh and queries == "chosen":
+        log.way = "chosen"
+    elif fresh:
+        log.set_aside()
+    return mapping, where._replace(domain=domain)
 
 
 def _asked(
@@ -247,8 +315,9 @@ def _asked(
         log.set_aside()
     log.way = "random"
     rows = RandomRows(log, where.draw, where.wide, log.seed, 100_000 if budget is None else budget, run, options)
-    result = rows.until_certain(width, growth)
-    if reason and queries != "random":
+    no_network = refused(log, where.domain) if where.domain is not None and queries != "random" else None
+    result = no_network or rows.until_certain(width, growth)
+    if reason and queries != "random" and result.method != "lines":
         notes = (*result.certificate.notes, f"random rows were asked, not chosen ones: {reason}")
         result = replace(result, certificate=replace(result.certificate, notes=notes))
     return result, "random", None
@@ -303,6 +372,7 @@ def _check(
     rate_limit: float | None,
     seconds: float | None,
     queries: str,
+    workers: int,
 ) -> None:
     """The numbers at the door."""
     if queries not in ("chosen", "random"):
@@ -311,7 +381,12 @@ def _check(
         raise InvalidInput("dim is needed: the number of inputs of the black box")
     if known is not None and known != dim:
         raise InvalidInput(f"the black box has {known} inputs, and dim={dim} was given")
-    for name, value, least in (("dim", dim, 1), ("budget", budget, 2 * PROBE), ("batch", batch, 1)):
+    for name, value, least in (
+        ("dim", dim, 1),
+        ("budget", budget, 2 * PROBE),
+        ("batch", batch, 1),
+        ("workers", workers, 1),
+    ):
         if name == "budget" and value is None:
             continue
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:

@@ -6,11 +6,12 @@ import io
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.boxes import Box, call
+from relumine.extraction.boxes import Box, call, calls
 from relumine.formats.files import write_atomically
 from relumine.formats.npz import arrays
 from relumine.results import InvalidInput, RelumineError
@@ -38,8 +39,18 @@ class Unanswered(RelumineError):
     """The box does not answer some rows that lines need; random rows can do without them."""
 
 
+class Mapping(Protocol):
+    """What maps answers (n, q) back to values of a network, NaN where they have no digits."""
+
+    def values(self, Y: Array) -> Array:
+        """(n, q) or fewer columns."""
+        ...
+
+
 class Queries:
     """Rows asked and values answered.
+
+    With a ``link`` the values are the answers mapped back; what is remembered, and saved, are the answers themselves.
 
     Parameters
     ----------
@@ -61,6 +72,8 @@ class Queries:
         Most rows to ask by :meth:`answers`.
     timeout : float
         Seconds that one call may take; then it is abandoned and counts as failed.
+    workers : int
+        Calls at the same time.
     run : Run, optional
         Deadline and stop request.
     """
@@ -77,11 +90,13 @@ class Queries:
         save: Path | None = None,
         budget: int = 1 << 62,
         timeout: float = 300.0,
+        workers: int = 1,
         run: Run | None = None,
     ) -> None:
-        self.box, self.dim, self.retries, self.pause = box, dim, retries, pause
+        self.box, self.dim, self.retries, self.pause, self.workers = box, dim, retries, pause, workers
         self.budget, self.timeout, self.run = budget, timeout, run or Run.of()
         self.way, self.seed = "", 0
+        self.link: Mapping | None = None
         self._index: dict[int, int] = {}
         self.rate, self.file = rate_limit, save
         self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
@@ -100,20 +115,31 @@ class Queries:
 
     def ask(self, X: Array, keep_going: Callable[[], bool] = lambda: True) -> None:
         """Ask for the rows of X and remember the answers; saved also if this ends with an error or Ctrl-C."""
+        size = min(self.batch, max(1, -(-len(X) // self.workers)))
+        parts = [X[start : start + size] for start in range(0, len(X), size)]
         try:
-            for start in range(0, len(X), self.batch):
-                if not keep_going():
-                    break
-                rows = self.box.rounded(X[start : start + self.batch])
-                self.count += len(rows)
-                self._answer(rows, self.retries)
+            while parts and keep_going():
+                together = 1 if not self._n else self.workers  # the first answer says what the box is like
+                group = [self.box.rounded(rows) for rows in parts[:together]]
+                parts = parts[together:]
+                self.count += sum(map(len, group))
+                for rows, answer in zip(group, self._together(group)):
+                    self._answer(rows, self.retries, answer)
                 if time.monotonic() - self._saved > _EVERY:
                     self.save()
         finally:
             self.save()
 
+    def _together(self, group: list[Array]) -> list[Any]:
+        """Answers of calls at the same time, in order; None where there is one call, which is made later."""
+        if len(group) == 1:
+            return [None]
+        self._wait(0, sum(map(len, group)))
+        self.calls += len(group)
+        return calls(self.box, [X.copy() for X in group], min(self.timeout, self.run.left))
+
     def answers(self, X: Array) -> Array:
-        """The values (n, q) at the rows of X; no row is asked that was answered before."""
+        """The values (n, q) at the rows of X, NaN where a link has no digits; what was answered is not asked again."""
         X = self.box.rounded(X)
         keys = [hash(row.tobytes()) for row in X]
         new = [i for i, key in enumerate(keys) if key not in self._index]
@@ -126,7 +152,10 @@ class Queries:
         at = [self._index.get(key, -1) for key in keys]
         if min(at, default=0) < 0:
             raise Unanswered(f"{at.count(-1)} of {len(X)} rows on a line have no answer")
-        return self._values_at(np.array(at, dtype=np.intp))
+        return self._mapped(self._values_at(np.array(at, dtype=np.intp)))
+
+    def _mapped(self, Y: Array) -> Array:
+        return Y if self.link is None else self.link.values(Y)
 
     def _values_at(self, at: NDArray[np.intp]) -> Array:
         """Answers by number; those of one call lie in one part or a few."""
@@ -166,27 +195,29 @@ class Queries:
             self.retried += not np.isfinite(values[left]).all()
         if not np.isfinite(values).all(axis=1).any():
             self._give_up(f"asked again for rows it had answered: {word}")
-        return values
+        return self._mapped(values)
 
     def forgive(self) -> None:
         """Forget the rows given up one after the other: it was those rows, not the box."""
         self._misses = 0
 
-    def _answer(self, X: Array, retries: int) -> None:
-        """Ask, try again what failed, split what keeps failing."""
+    def _answer(self, X: Array, retries: int, answer: Any = None) -> None:
+        """Ask (unless there is an answer already), try again what failed, split what keeps failing."""
         word = _NOT_FINITE
         for attempt in range(retries + 1):
-            if self.run.over and self._n:
+            if self.run.over and self._n and answer is None:
                 return
-            self._wait(attempt, len(X))
+            if answer is None:
+                self._wait(attempt, len(X))
             self.retried += attempt > 0
             try:
-                y = self._values(X)
+                y = self._values(X) if answer is None else self._checked(answer, len(X))
             except InvalidInput:
                 raise
             except Exception as error:  # whatever the box raises is its failure, not ours
-                word = f"{type(error).__name__}: {error}"
+                word, answer = f"{type(error).__name__}: {error}", None
                 continue
+            answer = None
             good = np.isfinite(y).all(axis=1)
             if good.any():
                 self._misses = 0
@@ -208,14 +239,19 @@ class Queries:
     def _values(self, X: Array) -> Array:
         """One call: an (n, q) array, NaN included; anything else is an error."""
         self.calls += 1
-        answer = np.asarray(call(self.box, X.copy(), min(self.timeout, self.run.left)))
-        if np.iscomplexobj(answer):
+        return self._checked(call(self.box, X.copy(), min(self.timeout, self.run.left)), len(X))
+
+    def _checked(self, answer: Any, n: int) -> Array:
+        if isinstance(answer, BaseException):
+            raise answer
+        given = np.asarray(answer)
+        if np.iscomplexobj(given):
             raise InvalidInput(f"the black box {self.box.name} answers complex numbers; wrap it to answer real ones")
-        y = answer.astype(np.float64)
-        if y.shape[:1] != (len(X),) or y.ndim > 2 or (y.ndim == 2 and not y.shape[1]):
-            raise ValueError(f"{len(X)} rows were asked and an answer of shape {y.shape} came")
+        y: Array = given.astype(np.float64)
+        if y.shape[:1] != (n,) or y.ndim > 2 or (y.ndim == 2 and not y.shape[1]):
+            raise ValueError(f"{n} rows were asked and an answer of shape {y.shape} came")
         plain = y.ndim == 1 or y.shape[1] == 1
-        y = y.reshape(len(X), -1)
+        y = y.reshape(n, -1)
         if self._q is not None and y.shape[1] != self._q:
             raise ValueError(f"{self._q} outputs came before, and now {y.shape[1]}")
         if self._q is None and np.isfinite(y).all(axis=1).any():  # only an answer that counts says how many there are
@@ -224,11 +260,12 @@ class Queries:
 
     def _wait(self, attempt: int, rows: int) -> None:
         """Back off before a new try; keep to the rate."""
+        left = max(self.run.left, 0.0)
         if attempt:
-            time.sleep(self.pause * 2.0 ** (attempt - 1))
+            time.sleep(min(self.pause * 2.0 ** (attempt - 1), left))
         if self.rate is not None:
             now = time.monotonic()
-            time.sleep(max(self._next - now, 0.0))
+            time.sleep(min(max(self._next - now, 0.0), left))
             self._next = max(self._next, now) + rows / self.rate
 
     def _give_up(self, word: str) -> None:
@@ -242,28 +279,50 @@ class Queries:
     # -- what is known -----------------------------------------------------------------------------------------
 
     def data(self, everything: bool = False) -> tuple[Array, Array]:
-        """X (n, d) and y: (n,), or (n, q) for several outputs; ``everything``: also what was set aside."""
-        if len(self.parts) == 1:
-            X, y = self.parts[0]
-            y = y[:, 0] if self._plain or self._q is None else y
-            return (X, y) if everything or not self._aside else (X[self._aside :], y[self._aside :])
-        X = np.concatenate([X for X, _ in self.parts]) if self.parts else np.zeros((0, self.dim))
-        y = np.concatenate([y for _, y in self.parts]) if self.parts else np.zeros((0, 1))
-        self.parts = [(X, y)] if len(X) else []
-        y = y[:, 0] if self._plain or self._q is None else y
-        return (X, y) if everything or not self._aside else (X[self._aside :], y[self._aside :])
+        """X (n, d) and y: (n,), or (n, q) for several outputs; ``everything``: also what was set aside.
+
+        With a link: rows that have digits, mapped back.
+        """
+        X, Y = self.answered()
+        if not everything and self._aside:
+            X, Y = X[self._aside :], Y[self._aside :]
+        if self.link is not None and len(Y):
+            Y = self.link.values(Y)
+            good = np.isfinite(Y).all(axis=1)
+            X, Y = X[good], Y[good]
+        return X, Y[:, 0] if self.plain else Y
+
+    def answered(self) -> tuple[Array, Array]:
+        """Every row and the answer of the box itself, (n, q)."""
+        if len(self.parts) != 1:
+            X = np.concatenate([X for X, _ in self.parts]) if self.parts else np.zeros((0, self.dim))
+            Y = np.concatenate([Y for _, Y in self.parts]) if self.parts else np.zeros((0, 1))
+            self.parts = [(X, Y)] if len(X) else []
+            return X, Y
+        return self.parts[0]
 
     def set_aside(self) -> None:
         """What was asked so far stays in the log, but :meth:`data` begins after it: rows on lines are no sample."""
         self._aside = self._n
 
     @property
+    def aside(self) -> bool:
+        """Whether something was set aside."""
+        return self._aside > 0
+
+    @property
     def plain(self) -> bool:
-        """Whether the box answers one number a row."""
-        return self._plain or self._q is None
+        """Whether the values are one number a row: as the box answers, or as a link makes of two classes."""
+        return self._plain or self._q is None or getattr(self.link, "pair", False)
 
     def some(self, most: int) -> tuple[Array, Array]:
-        """A few of the rows answered and their values (k, q), from all over the log."""
+        """A few of the rows answered and their values (k, q), from all over the log; with a link: rows with digits."""
+        if self.link is not None:
+            X, Y = self.answered()
+            values = self.link.values(Y)
+            good = np.flatnonzero(np.isfinite(values).all(axis=1))
+            at = good[np.unique(np.linspace(0, len(good) - 1, most).astype(int))]
+            return X[at], values[at]
         at = np.unique(np.linspace(0, self._n - 1, most).astype(int))
         starts = np.cumsum([0, *(len(y) for _, y in self.parts)])
         part = np.searchsorted(starts, at, side="right") - 1
@@ -275,7 +334,8 @@ class Queries:
         self._saved = time.monotonic()
         if self.file is None or not self.parts:
             return
-        X, y = self.data(everything=True)
+        X, y = self.answered()
+        y = y[:, 0] if self._plain else y
         buffer = io.BytesIO()
         np.savez(buffer, X=X, y=y, way=np.array([*self.way.encode()], dtype=np.float64), seed=_halves(self.seed))
         write_atomically(self.file, buffer.getvalue())

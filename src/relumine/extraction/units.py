@@ -150,13 +150,25 @@ class _Measurement:
         batch = [(r, js) for r, js in batch if len(js)]
         if not batch:
             return
-        rows = [self.line.at(np.array(self.base[r])) + self.steps[r, js, None] * self.basis[:, js].T for r, js in batch]
-        V = self.ask(np.concatenate(rows))
+        V = self._answers(batch)
+        for _ in range(_ROUNDS):  # a row without digits (NaN): the step is asked again, shorter
+            cut = np.isnan(V).any(axis=1)
+            if not cut.any():
+                break
+            ends = np.cumsum([len(js) for _, js in batch])[:-1]
+            for (r, js), bad in zip(batch, np.split(cut, ends)):
+                self.steps[r, js[bad]] *= _SHORTER
+            V = self._answers(batch)
         at = 0
         for r, js in batch:
             difference = V[at : at + len(js)] - self.values[r]
             self.across[r][:, js] = (difference / self.steps[r, js, None]).T
             at += len(js)
+
+    def _answers(self, batch: list[tuple[int, NDArray[np.intp]]]) -> Array:
+        """The values at the ends of the steps, (n, q)."""
+        rows = [self.line.at(np.array(self.base[r])) + self.steps[r, js, None] * self.basis[:, js].T for r, js in batch]
+        return self.ask(np.concatenate(rows))
 
     def gradient(self, r: int) -> Array:
         """g_r, (q, d)."""
@@ -242,6 +254,8 @@ class _Measurement:
         if error > 0.5 * self.error[r] or not steps.all():
             return
         V = self.ask(np.vstack([x, x + np.diag(steps)]))
+        if np.isnan(V).any():  # no digits there
+            return
         self.better[r] = np.asarray((V[1:] - V[0]).T / steps)
         self.error[r] = error
 

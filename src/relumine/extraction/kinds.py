@@ -1,0 +1,175 @@
+"""What a box is that lines do not recover: told by about a hundred rows, and by what the user can do about it.
+
+At random places x and in random directions u the box is asked at x, x ± hu and x ± hu/2. With
+
+    Δ(h) = f(x + hu) − 2f(x) + f(x − hu)
+
+a piecewise linear function has Δ = 0 at nearly all places; a smooth one Δ(h) ≈ 4 Δ(h/2); one made of steps does not
+move at all, f(x ± hu) = f(x), or jumps; a random one gives another answer to the same question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.extraction.links import link_of
+from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
+from relumine.extraction.sampling import Domain
+from relumine.network import Network
+from relumine.results import Certificate, InvalidInput, Recovery, Status
+
+Array = NDArray[np.float64]
+
+__all__ = ["Kind", "explained", "kind_of", "refused"]
+
+_PLACES = 24  # five rows each; a network with a thousand kinks on a line bends at one place in a hundred
+_STEP = (
+    1e-2  # h, in units of the inputs' scale: a smooth function then bends by 1e-4 of its size, and rounding by 1e-15
+)
+_BENT = 1e-9  # of the size of the answers: more than double precision leaves in Δ, less than any curvature of interest
+_MOST = 0.8  # share of the places that must agree
+_LABELS = 16  # different answers, at most, that are labels and not numbers
+_DECIMALS = 8  # rounding to more is that of single precision, or does no harm
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``name``; ``word``: a sentence on what it is and what would help; ``hopeless``: no search will find a network."""
+
+    name: str
+    word: str = ""
+    hopeless: bool = False
+
+
+def kind_of(ask: Callable[[Array], Array], again: Callable[[Array], Array], draw: Callable[[int], Array]) -> Kind:
+    """The kind of a box by its answers.
+
+    Parameters
+    ----------
+    ask, again : callable
+        (n, d) → (n, q), in standard coordinates; ``again`` asks the box although it has answered before.
+    draw : callable
+        n → (n, d), places where inputs usually are.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> f = lambda X: np.tanh(X[:, :1])
+    >>> kind_of(f, f, lambda n: rng.normal(size=(n, 3))).name
+    'smooth'
+    """
+    x = draw(_PLACES)
+    u = draw(_PLACES)
+    u *= _STEP * np.linalg.norm(x, axis=1, keepdims=True) / np.linalg.norm(u, axis=1, keepdims=True)
+    rows = ask(np.concatenate([x, x - u, x + u, x - 0.5 * u, x + 0.5 * u]))
+    parts = np.array(np.split(rows, 5))
+    good = np.isfinite(parts).all(axis=(0, 2))  # a link has no digits elsewhere
+    if good.sum() < _PLACES // 2:
+        return Kind("unknown")
+    x, rows = x[good], parts[:, good].reshape(-1, parts.shape[2])
+    here, before, after, nearer, next_to = parts[:, good]
+    size = max(float(np.abs(here).max()), 1e-300)
+    bend, small = (np.abs(a + b - 2.0 * here).max(axis=1) for a, b in ((before, after), (nearer, next_to)))
+    if np.nanmax(np.abs(again(x) - here)) > 1e-6 * size:
+        return Kind("random", "The box is random: asked the same again, it gives other answers.")
+    values = np.unique(rows, axis=0)
+    if len(values) == 1:
+        return Kind(
+            "constant", "The answers are all the same: where inputs usually are (mean=, scale=), nothing varies."
+        )
+    still = np.maximum(np.abs(nearer - here), np.abs(next_to - here)).max(axis=1) <= 1e-14 * size
+    if still.mean() >= 0.5 and (still | (small > _BENT * size)).all():
+        return _pieces(values)
+    if _probabilities(rows):
+        word = "The answers are probabilities: link='auto' maps them back to the values of a network."
+        return Kind("probabilities", word, hopeless=True)
+    rounded = _rounded(rows)
+    if rounded is not None:
+        return rounded
+    bent = bend > _BENT * size
+    smooth = bent & (bend > 3.0 * small) & (bend < 5.0 * small)
+    if smooth.mean() >= _MOST:
+        word = (
+            "The answers bend everywhere, smoothly: this is no network of ReLU units. Smooth units are searched with "
+            "activation='tanh', 'sigmoid', 'gelu' or 'silu'."
+        )
+        return Kind("smooth", word, hopeless=True)
+    return Kind("piecewise linear" if bent.mean() < 0.5 else "unknown")
+
+
+def kind_in(log: Queries, domain: Domain) -> Kind:
+    """The kind of the box behind a log; unknown where it does not answer, or where no more can be asked."""
+    rng = np.random.default_rng(log.seed + 4)
+    try:
+        return kind_of(
+            lambda Z: log.answers(domain.rows(Z)),
+            lambda Z: log.again(log.box.rounded(domain.rows(Z))),
+            lambda n: domain.draw(rng, n),
+        )
+    except (Ended, Unanswered, BlackBoxFailed):
+        log.forgive()
+        return _rounded(log.some(5 * _PLACES)[1]) or Kind("unknown")
+
+
+def refused(log: Queries, domain: Domain) -> Recovery | None:
+    """A result that says what the box is, where lines were tried and random rows would be asked in vain; else None."""
+    if not log.aside:
+        return None
+    kind = kind_in(log, domain)
+    if not kind.hopeless or (log.link is not None and kind.name == "probabilities"):
+        return None
+    return Recovery(
+        network=Network(np.zeros((0, log.dim)), np.zeros(0), np.zeros(0)),
+        status=Status.NOT_RECOVERED,
+        message=kind.word,
+        certificate=Certificate(residual=float("nan"), rows=0),
+        method="lines",
+    )
+
+
+def explained(result: Recovery, log: Queries, domain: Domain | None) -> Recovery:
+    """The result with a sentence on what the box is, where no network was found in it."""
+    failed = result.status in (Status.NOT_RECOVERED, Status.INTERRUPTED)
+    if not failed or domain is None or log.link is not None or not log.n:
+        return result
+    # random rows have spent their budget; what kind it is was asked before them, if at all
+    kind = kind_in(log, domain) if log.way == "chosen" else _rounded(log.some(5 * _PLACES)[1]) or Kind("unknown")
+    word = kind.word
+    return result if not word or word in result.message else replace(result, message=f"{result.message} {word}")
+
+
+def _pieces(values: Array) -> Kind:
+    """Answers that do not move when the input does."""
+    if len(values) <= _LABELS:
+        some = ", ".join(f"{v:g}" for v in np.unique(values)[:4])
+        word = (
+            f"The answers are labels, {len(values)} different ones ({some}{', …' if len(values) > 4 else ''}): they "
+            "say on which side of a boundary a row is, not how far. Ask for probabilities (predict_proba, "
+            "with link='auto') or scores instead."
+        )
+        return Kind("labels", word, hopeless=True)
+    word = (
+        "The answers are constant but for jumps, as those of trees and of rounding to few digits: this is no network."
+    )
+    return Kind("steps", word, hopeless=True)
+
+
+def _probabilities(rows: Array) -> bool:
+    try:
+        return link_of("auto", rows) is not None
+    except InvalidInput:  # labels
+        return False
+
+
+def _rounded(rows: Array) -> Kind | None:
+    """Whether all answers are rounded to a few decimals."""
+    for k in range(_DECIMALS + 1):
+        scaled = rows * 10.0**k
+        if (np.abs(scaled - np.round(scaled)) <= 1e-9 + 1e-15 * np.abs(scaled)).all():
+            word = f"The answers are rounded to {k} decimals: ask for more of them, or for answers in a smaller unit."
+            return Kind("rounded", word)
+    return None
