@@ -39,7 +39,7 @@ FULL: Row = {
         ["random", 784, 32, 1, int(2**17.5)],
     ],
     "files": ["unitary_784_128_1", "mnist_0vs1_784_2_1", "mnist_2vs3_784_2_1", "cifar10_0vs1_3072_2_1"],
-    "limit": 1800.0,
+    "limit": 400.0,
     "first": 46000,
 }
 QUICK: Row = {

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from relumine import activations
 from relumine.activations import Activation
 from relumine.formats import deep as files
+from relumine.formats.parameters import UNLABELLED, Labels
 from relumine.network import Network, _real, _torch
 from relumine.results import InvalidInput, ModelFileError
 
@@ -259,9 +260,18 @@ class DeepNetwork:
 
     # -- files and other libraries -----------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str], *, dtype: Literal["float64", "float32"] = "float64") -> None:
-        """Write a model file, atomically: ``.safetensors``, ``.npz``, ``.json`` or ``.onnx`` by its suffix."""
-        files.write(path, self._parameters(), dtype)
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dtype: Literal["float64", "float32"] = "float64",
+        labels: Labels = UNLABELLED,
+    ) -> None:
+        """Write a model file, atomically: ``.safetensors``, ``.npz``, ``.json`` or ``.onnx`` by its suffix.
+
+        Of the ``labels`` the status is kept.
+        """
+        files.write(path, self._parameters(), dtype, labels.status)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DeepNetwork:

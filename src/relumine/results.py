@@ -200,9 +200,11 @@ def described(net: Network) -> str:
         return f"no hidden units, an affine function of {counted(net.d, 'input')}"
     name = net.activation.name
     spoken = {"relu": "ReLU", "leaky_relu": "leaky ReLU", "squared_relu": "squared ReLU"}.get(name, name)
-    words = f"{counted(net.m, f'{spoken} unit')} behind {counted(net.d, 'input')}"
-    if net.q is not None:
-        words += f" and {counted(net.q, 'output')}"
+    behind = f"behind {counted(net.d, 'input')}" + (f" and {counted(net.q, 'output')}" if net.q is not None else "")
+    widths: tuple[int, ...] = getattr(net, "widths", ())
+    if widths:  # a DeepNetwork
+        return f"{counted(len(widths), 'hidden layer')} of {' + '.join(map(str, widths))} {spoken} units {behind}"
+    words = f"{counted(net.m, f'{spoken} unit')} {behind}"
     if np.any(net.v) or np.any(net.c):
         words += ", with an affine part" if np.any(net.v) else ", with an output bias"
     return words

@@ -1,9 +1,14 @@
 """Deep networks behind a black box: exact where the method reaches, and a plain no where it does not."""
 
+import json
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import relumine as rl
+import relumine.report
+from relumine.cli import app
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.deep.places import chords
@@ -168,3 +173,25 @@ def test_chords_lie_in_one_chart(depth):
             h[chart.active] = chart.heights(x)
             np.testing.assert_allclose(known(x[None])[0], h, atol=1e-9)
         np.testing.assert_allclose(chart.J @ chart.E, np.eye(chart.dim), atol=1e-8)
+
+
+def test_the_command_line_keeps_predicts_and_exports(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_deep_box.py").write_text(
+        "import relumine as rl\nnet = rl.planted.deep(sizes=(12, 8, 6, 1), rng=3)\ndef f(X):\n    return net(X)\n"
+    )
+    run = CliRunner()
+    done = run.invoke(app, ["extract", "a_deep_box:f", "--dim", "12", "-o", "net.safetensors", "--save", "r.json"])
+    assert done.exit_code == 0, done.output
+    assert "2 hidden layers of 8 + 6 ReLU units" in done.output
+    X = np.random.default_rng(0).normal(size=(5, 12))
+    np.savetxt("new.csv", X, delimiter=",", header=",".join(f"x{j}" for j in range(12)), comments="", fmt="%.17g")
+    assert run.invoke(app, ["export", "net.safetensors", "--to", "onnx"]).exit_code == 0
+    truth = rl.planted.deep(sizes=(12, 8, 6, 1), rng=3)(X)
+    for name in ("net.safetensors", "net.onnx", "r.json"):
+        told = json.loads(run.invoke(app, ["predict", name, "new.csv", "--json"]).stdout)
+        np.testing.assert_allclose(told["predictions"], truth, rtol=1e-9)
+    assert rl.report.load("r.json").network.widths == (8, 6)
+    refused = run.invoke(app, ["report", "r.json"])
+    assert refused.exit_code == 2  # the page shows one hidden layer, and says so

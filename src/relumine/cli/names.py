@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from relumine.formats import Labels, read_labels
+from relumine.formats import Labels, deep, read_labels
 from relumine.network import Network
 from relumine.report import is_result, load
 from relumine.results import Recovery
@@ -21,7 +21,9 @@ def network_of(path: Path) -> Network:
 def labels_of(path: Path) -> Labels:
     """Names of the inputs and the status that a model file or a saved result holds."""
     found = _result(path)
-    return read_labels(path) if found is None else Labels(found.origin.features, found.status.value)
+    if found is not None:
+        return Labels(found.origin.features, found.status.value)
+    return Labels(status=deep.status_of(path)) if deep.holds(path) else read_labels(path)
 
 
 def names_in(path: Path) -> list[str]:

@@ -109,8 +109,11 @@ def _written(
         written["result"] = str(outputs.result)
     if outputs.page is not None:
         name = outputs.network.name if "network" in written and outputs.network is not None else None
-        report.write(found, outputs.page, image_shape=shape, title=found.origin.source, network_file=name)
-        written["report"] = str(outputs.page)
+        if hasattr(found.network, "layers"):  # a DeepNetwork
+            talk.warn(f"{outputs.page} was not written: the page shows networks with one hidden layer")
+        else:
+            report.write(found, outputs.page, image_shape=shape, title=found.origin.source, network_file=name)
+            written["report"] = str(outputs.page)
     return written
 
 

@@ -148,7 +148,7 @@ def signed(net: Network, activation: Activation, *, rough: bool = False, seconds
                 continue
             found = turned.network
             pure = found.replace(v=np.zeros_like(found.v), c=found.c if bias else np.zeros_like(found.c))
-            how = f"unit signs from {turned.how}" + ("; an output bias stays" if bias else "")
+            how = turned.how + ("; an output bias stays" if bias else "")
             if form is not tried[0]:
                 how += f"; the affine part is that of leaky ReLU units of slope {slope:.6g}"
             return Signed(pure, how, _open(pure, bias))

@@ -35,6 +35,7 @@ _SHORTER = 1.0 / 16.0  # never the other way: two steps across one kink from bot
 _TOUCH = 0.02  # a query whose |z| is below this share of the base's has crossed, or is too near to tell
 _BLIND = 0.1  # error of a gradient, over the jump it is to show, beyond which it is not worth measuring
 _NOISY = 0.3  # the same for a step made shorter
+_PROBE = 100.0  # times the noise that a prediction by a gradient may be off: a wrong one was off by 10⁶ times and more
 _LEAP = 0.5  # share of the way to the nearest kink that a step takes where all kinks are known
 
 
@@ -104,18 +105,51 @@ class _Measurement:
         every = [r for r in range(len(self.base)) if r != self.zero]
         self._inward()
         self._measure({r: np.arange(self.basis.shape[1]) for r in every})
+        self._settle(every)
+        self._measure({r: self._lengthened(r) for r in every})
+        self._settle(every)  # a longer step may have crossed a kink that was not known well enough
+        self._verify(every)
+        self._again()
+        return self._assembled()
+
+    def _settle(self, pieces: list[int]) -> None:
+        """Ask again, shorter, the steps that crossed a kink, as the units found say, until none has."""
         for _ in range(_ROUNDS):
             W = self.units()[0]
             self.along, self.tilts = W @ self.line.direction, W @ self.basis
-            crossed = {r: js for r in every if len(js := self._crossed(r))}
+            crossed = {r: js for r in pieces if len(js := self._crossed(r))}
             if not crossed:
                 break
             for r, js in crossed.items():
                 self.steps[r, js] *= _SHORTER
             self._measure(crossed)
-        self._measure({r: self._lengthened(r) for r in every})
-        self._again()
-        return self._assembled()
+
+    def _verify(self, pieces: list[int]) -> None:
+        """Ask pieces again, with shorter steps, whose gradient one more row contradicts.
+
+        A step across both kinks of its piece at once is not seen by :meth:`_settle` where both units have one sign: the
+        difference then belongs to two other units that it does not cross. One row per piece, a weighted mean of all
+        its steps and so nearer to the base than any of them, tells: it crosses nothing.
+        """
+        for _ in range(_ROUNDS):
+            pieces = self._contradicted(pieces)
+            if not pieces:
+                break
+            for r in pieces:
+                self.steps[r] *= _SHORTER
+            self._measure({r: np.arange(self.basis.shape[1]) for r in pieces})
+            self._settle([r for r in range(len(self.base)) if r != self.zero])
+
+    def _contradicted(self, pieces: list[int]) -> list[int]:
+        """Pieces where the gradient does not predict the answer at a mean of its steps."""
+        weight = np.random.default_rng(len(pieces)).dirichlet(np.ones(self.basis.shape[1]), size=len(pieces))
+        moves = weight * self.steps[pieces]
+        V = self.ask(self.line.at(self.base[pieces]) + moves @ self.basis.T)
+        predicted = self.values[pieces] + np.einsum("rqj,rj->rq", self.across[pieces], moves)
+        noise = np.linalg.norm(self.found.noise(self.base[pieces]).reshape(len(pieces), -1), axis=1)
+        allowed = _PROBE * (noise + self.error[pieces] * np.linalg.norm(moves, axis=1))
+        off = np.linalg.norm(V - predicted, axis=1) > allowed  # False for rows without digits
+        return [r for r, wrong in zip(pieces, off) if wrong]
 
     # -- gradients -------------------------------------------------------------------------------------------------
 

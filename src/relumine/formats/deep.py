@@ -26,7 +26,7 @@ from relumine.results import InvalidInput, ModelFileError
 
 Array = NDArray[np.float64]
 
-__all__ = ["FORMAT", "DeepParameters", "from_mlp", "holds", "read", "write"]
+__all__ = ["FORMAT", "DeepParameters", "from_mlp", "holds", "read", "status_of", "write"]
 
 FORMAT, VERSION = "relumine.deep", "1"
 _MOST_LAYERS = 64
@@ -104,8 +104,13 @@ def holds(path: str | PathLike[str]) -> bool:
         return False
 
 
-def write(path: str | PathLike[str], p: DeepParameters, dtype: Literal["float64", "float32"] = "float64") -> None:
-    """Write a file of the format that its suffix says, atomically."""
+def write(
+    path: str | PathLike[str],
+    p: DeepParameters,
+    dtype: Literal["float64", "float32"] = "float64",
+    status: str = "",
+) -> None:
+    """Write a file of the format that its suffix says, atomically; ``status``: how the recovery ended."""
     target = Path(path)
     kind = target.suffix.lower()
     if kind not in _SUFFIXES:
@@ -114,7 +119,7 @@ def write(path: str | PathLike[str], p: DeepParameters, dtype: Literal["float64"
         raise InvalidInput(f"dtype is 'float64' or 'float32', got {dtype!r}")
     if dtype == "float32" and kind != ".onnx":
         raise InvalidInput(f"{kind} files keep double precision; dtype='float32' is for .onnx")
-    arrays, words = p.arrays(), _words(p)
+    arrays, words = p.arrays(), _words(p) | ({"status": status} if status else {})
     if kind == ".onnx":
         data = deep_onnx.to_bytes(arrays, words, p.activation, dtype)
     elif kind == ".json":
@@ -132,6 +137,12 @@ def write(path: str | PathLike[str], p: DeepParameters, dtype: Literal["float64"
     write_atomically(target, data)
 
 
+def status_of(path: str | PathLike[str]) -> str:
+    """How the recovery ended, as a file of a deep network says; empty if it does not."""
+    target = Path(path)
+    return str(_READ[target.suffix.lower()](target)[1].get("status", ""))
+
+
 def read(path: str | PathLike[str]) -> DeepParameters:
     """Read a file of a deep network; npz files with W0, b0, W1, b1, … are enough."""
     target = Path(path)
@@ -139,7 +150,7 @@ def read(path: str | PathLike[str]) -> DeepParameters:
     checked_size(target)
     if kind not in _SUFFIXES:
         raise ModelFileError(f"{target} is not a model file: the name should end in {', '.join(_SUFFIXES)}")
-    arrays, words = {".npz": _npz, ".json": _json, ".onnx": _onnx, ".safetensors": _safetensors}[kind](target)
+    arrays, words = _READ[kind](target)
     if words.get("format", FORMAT) != FORMAT:
         raise ModelFileError(f"{target} does not hold a deep network; Network.load reads it")
     if str(words.get("version", VERSION)) != VERSION:
@@ -166,7 +177,7 @@ def _digest(arrays: Mapping[str, Array], sigma: str) -> str:
 
 
 def _npz(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
-    found = npz.arrays(path, (*_NAMES, "v"), ("format", "version", "activation", "outputs"))
+    found = npz.arrays(path, (*_NAMES, "v"), ("format", "version", "activation", "outputs", "status"))
     words = {name: str(value) for name, value in found.items() if value.dtype.kind == "U"}
     return {name: value for name, value in found.items() if name not in words}, words
 
@@ -240,3 +251,6 @@ def from_mlp(model: Any) -> DeepParameters:
     if len(weights[-1]) == 1:
         weights[-1], biases[-1] = weights[-1][0], biases[-1][0]
     return DeepParameters(tuple(weights), tuple(biases), None, _SIGMAS[model.activation])
+
+
+_READ = {".npz": _npz, ".json": _json, ".onnx": _onnx, ".safetensors": _safetensors}

@@ -75,6 +75,12 @@ def render(
     network_file: str | None = None,
 ) -> str:
     """The page as text; see :func:`write`."""
+    if hasattr(found.network, "layers"):  # a DeepNetwork
+        raise InvalidInput(
+            f"the page shows networks with one hidden layer, and this one has {len(found.network.layers) + 1}",
+            argument="report",
+            remedy="keep the network (found.network.save) or the whole result (relumine.report.save)",
+        )
     net, here = found.network, files("relumine.report")
     names = story.features(found, features)
     if image_shape is not None and image_shape[0] * image_shape[1] != net.d:

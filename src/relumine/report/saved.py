@@ -8,12 +8,13 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine import formats
+from relumine.deep import DeepNetwork
 from relumine.extraction import Extraction
 from relumine.formats.files import write_atomically
 from relumine.formats.json_text import parsed
@@ -72,7 +73,7 @@ def as_dict(found: Recovery) -> dict[str, Any]:
         "advice": found.status.advice,
         "method": found.method,
         "seconds": found.seconds,
-        "network": {"activation": net.activation.name, "d": net.d, **{k: _plain(getattr(net, k)) for k in _KEYS}},
+        "network": _network(net),
         "standard_errors": None if se is None else _plain(se),
         "certificate": _plain(found.certificate),
         "units": _plain(found.units),
@@ -82,6 +83,22 @@ def as_dict(found: Recovery) -> dict[str, Any]:
         "origin": _plain(found.origin),
         "asked": {key: getattr(found, key) for key in _ASKED} if isinstance(found, Extraction) else None,
     }
+
+
+def _network(net: Network | DeepNetwork) -> dict[str, Any]:
+    """The parameters by name; of a deep network its affine maps, input side first, and the head's linear part."""
+    said = {"activation": net.activation.name, "d": net.d}
+    if isinstance(net, DeepNetwork):
+        return said | {"maps": [[_plain(W), _plain(b)] for W, b in net.maps], "v": _plain(net.head.v)}
+    return said | {k: _plain(getattr(net, k)) for k in _KEYS}
+
+
+def _as_network(part: Mapping[str, Any]) -> Network:
+    """The way back from :func:`_network`."""
+    if "maps" in part:
+        maps = [(_array(W), _array(b)) for W, b in part["maps"]]
+        return cast("Network", DeepNetwork.of(maps, str(part["activation"]), _array(part["v"])))
+    return Network(activation=str(part["activation"]), **_parameters(part, int(part["d"])))
 
 
 def is_result(path: str | os.PathLike[str]) -> bool:
@@ -117,8 +134,7 @@ def load(path: str | os.PathLike[str]) -> Recovery:
 
 def from_dict(content: Mapping[str, Any]) -> Recovery:
     """The way back from :func:`as_dict`."""
-    net, asked = content["network"], content["asked"]
-    network = Network(activation=str(net["activation"]), **_parameters(net, int(net["d"])))
+    network, asked = _as_network(content["network"]), content["asked"]
     kinds: dict[str, Callable[[Any], Any]] = {
         "status": Status,
         "message": _text,
