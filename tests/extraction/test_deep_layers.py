@@ -11,6 +11,7 @@ import relumine.report
 from relumine.cli import app
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.depth import is_deep
+from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.whole import extract_deep
 from relumine.extraction.lines import kinks
@@ -173,6 +174,20 @@ def test_chords_lie_in_one_chart(depth):
             h[chart.active] = chart.heights(x)
             np.testing.assert_allclose(known(x[None])[0], h, atol=1e-9)
         np.testing.assert_allclose(chart.J @ chart.E, np.eye(chart.dim), atol=1e-8)
+
+
+def test_a_segment_without_length_asks_nothing() -> None:
+    asked = []
+
+    def ask(X: np.ndarray) -> np.ndarray:
+        asked.append(X)
+        return np.abs(X[:, 0] - 0.3)
+
+    starts, ends = np.array([[1.0, 0.0], [-2.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 1.0]])
+    flat, bent = segments(ask, starts, ends, 1.0, 500)
+    assert len(flat.t) == 0
+    assert len(bent.t) == 1
+    assert all(np.isfinite(X).all() for X in asked)
 
 
 def test_the_command_line_keeps_predicts_and_exports(tmp_path, monkeypatch) -> None:

@@ -46,11 +46,15 @@ def on_lines(ask: Callable[[Array], Array], lines: list[Line], most: int) -> lis
 
 def segments(ask: Callable[[Array], Array], starts: Array, ends: Array, scale: float, most: int) -> list[Segment]:
     """All kinks between ``starts`` and ``ends`` (n, d); ``scale``: distance from the middle within which most are."""
-    lines, half = [], 0.5 * np.linalg.norm(ends - starts, axis=1)
-    for a, b, r in zip(starts, ends, half):
+    lines, half, nothing = [], 0.5 * np.linalg.norm(ends - starts, axis=1), np.zeros(0)
+    real = half > 1e-12 * (1.0 + np.linalg.norm(starts, axis=1))  # two ends in one place: no line, and nothing to ask
+    for a, b, r in zip(starts[real], ends[real], half[real]):
         lines.append(Line(0.5 * (a + b), (b - a) / (2.0 * r), (-r, r), min(scale, r)))
-    found = kinks(lambda X: ask(X).reshape(len(X), -1), lines, most=most)
-    return [_segment(a, b, (-r, r), crossings) for a, b, r, crossings in zip(starts, ends, half, found)]
+    found = iter(kinks(lambda X: ask(X).reshape(len(X), -1), lines, most=most) if lines else ())
+    return [
+        _segment(a, b, (-r, r), next(found)) if line else Segment(a, b - a, nothing, nothing, nothing)
+        for a, b, r, line in zip(starts, ends, half, real)
+    ]
 
 
 def _segment(start: Array, end: Array, reach: tuple[float, float], found: Crossings) -> Segment:

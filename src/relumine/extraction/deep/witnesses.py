@@ -56,6 +56,8 @@ class Witness:
 def witnesses_of(chord: Chord, scale: float) -> list[Witness]:
     """One for every kink of a chord; ``scale``: size of the answers."""
     s = chord.segment
+    if not len(s.t):
+        return []
     length = float(np.linalg.norm(s.direction))
     edges = np.concatenate([[0.0], s.t, [1.0]])
     gaps = np.minimum(np.diff(edges)[:-1], np.diff(edges)[1:]) * length
