@@ -8,9 +8,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
+    from relumine.links import Link
     from relumine.network import Network
 
 Array = NDArray[np.float64]
@@ -356,7 +357,10 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Recovery:
-    """The result of every method: the network, how it ended, the evidence, and where the time went."""
+    """The result of every method: the network, how it ended, the evidence, and where the time went.
+
+    ``mapping``: how answers were mapped back to values of the network, where a link was given.
+    """
 
     network: Network
     status: Status
@@ -369,6 +373,17 @@ class Recovery:
     search: SearchRecord = field(default_factory=SearchRecord)
     shown: Predictions | None = None
     origin: Origin = field(default_factory=Origin)
+    mapping: Link | None = None
+
+    @property
+    def link(self) -> str | None:
+        """The name of the link between the network and the answers: "logit", "softmax", "log" or None."""
+        return None if self.mapping is None else self.mapping.name
+
+    def predict(self, X: ArrayLike) -> Array:
+        """What was observed at the rows of X: probabilities, where there is a link; else the values of the network."""
+        Z = self.network(X)
+        return Z if self.mapping is None else self.mapping.answers(Z)
 
     @property
     def ok(self) -> bool:
