@@ -38,6 +38,7 @@ _DIGITS = (
 _SMALL = 2.0**-12  # parts below this tell which kind they are: one of all its digits is seldom a multiple of ε
 _SUM = 1e-5  # of probabilities may differ from 1 by this: single precision
 _DECIMALS = 11  # to which probabilities may not be rounded: with 9, lines took the network for a curve
+_ROUNDED = 1e3  # times the last decimal: then a logarithm has an error of 5e-4 at most
 _VARIED = 8  # different answers from which rounding can be told
 
 
@@ -123,8 +124,10 @@ class Link:
         )
 
 
-def link_of(asked: str, Y: Array) -> Link | None:
+def link_of(asked: str, Y: Array, rounded: bool = False) -> Link | None:
     """The link of answers Y (n, q) from all over the inputs; None for "auto" where they are not probabilities.
+
+    Probabilities rounded to a few decimals are refused, unless ``rounded``: then small ones are not trusted.
 
     Examples
     --------
@@ -152,15 +155,20 @@ def link_of(asked: str, Y: Array) -> Link | None:
         raise InvalidInput(f"link={asked!r} needs probabilities, and some answers are not in [0, 1]", argument="link")
     if asked == "softmax" and not sums:
         raise InvalidInput("link='softmax' needs probabilities that sum to 1 in every row", argument="link")
-    return _digits(Link(asked, pair=asked == "logit" and sums and Y.shape[1] == 2), Y)
+    return _digits(Link(asked, pair=asked == "logit" and sums and Y.shape[1] == 2), Y, rounded)
 
 
-def _digits(link: Link, Y: Array) -> Link:
+def _digits(link: Link, Y: Array, bear: bool) -> Link:
     """The link with the smallest parts to be trusted."""
     with np.errstate(over="ignore"):
         single = bool((Y.astype(np.float32) == Y).all())
-    if link.name != "log":
-        _check_decimals(Y)
+    decimals = _decimals(Y) if link.name != "log" else None
+    if decimals is not None and not bear:
+        raise InvalidInput(
+            f"the probabilities are rounded to {decimals} decimals: their logits have too few digits to show kinks",
+            argument="link",
+            remedy="have the box answer all its digits",
+        )
     eps, parts = (_SINGLE if single else _EPS), link.parts(Y)
     least = np.full(parts.shape[1], _LEAST[single])
     rounded = np.zeros(parts.shape[1], dtype=bool)
@@ -171,18 +179,15 @@ def _digits(link: Link, Y: Array) -> Link:
         ends = np.sort(part)[:3]
         clipped = 10.0 * ends[0] if ends[0] == ends[-1] < _SMALL else 0.0  # some boxes keep p above a bound
         least[r] = max(1.0 / _DIGITS[single] if rounded[r] else least[r], clipped)
+    if decimals is not None:
+        least = np.maximum(least, _ROUNDED * 10.0**-decimals)
     grid = 2.0 * eps * _DIGITS[single] if rounded.any() else 0.0
     return Link(link.name, link.pair, tuple(least.tolist()), grid)
 
 
-def _check_decimals(Y: Array) -> None:
-    """Refuse probabilities rounded to a few decimals: their logits have too few digits to show the kinks of units."""
+def _decimals(Y: Array) -> int | None:
+    """To how many decimals all probabilities are rounded; None for many."""
     if len(np.unique(Y)) < _VARIED:
-        return
-    for k in range(1, _DECIMALS + 1):
-        if (np.abs(Y * 10.0**k - np.round(Y * 10.0**k)) <= 1e-15 * 10.0**k).all():
-            raise InvalidInput(
-                f"the probabilities are rounded to {k} decimals: their logits have too few digits to show kinks",
-                argument="link",
-                remedy="have the box answer all its digits",
-            )
+        return None
+    fits = (np.abs(Y * 10.0**k - np.round(Y * 10.0**k)) <= 1e-15 * 10.0**k for k in range(1, _DECIMALS + 1))
+    return next((k for k, fit in enumerate(fits, 1) if fit.all()), None)

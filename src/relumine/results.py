@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ Array = NDArray[np.float64]
 __all__ = [
     "Certificate",
     "InvalidInput",
+    "Labels",
     "MissingPackage",
     "ModelFileError",
     "NotWritten",
@@ -289,6 +291,14 @@ class Origin:
     advice: tuple[str, ...] = ()
 
 
+class Labels(NamedTuple):
+    """What a model file says beside the numbers: names of the d inputs (safetensors), how it ended, the link."""
+
+    features: tuple[str, ...] = ()
+    status: str = ""
+    link: str = ""
+
+
 @dataclass(frozen=True)
 class Certificate:
     """Evidence for the network, and in words what it proves and what it does not.
@@ -384,6 +394,23 @@ class Recovery:
         """What was observed at the rows of X: probabilities, where there is a link; else the values of the network."""
         Z = self.network(X)
         return Z if self.mapping is None else self.mapping.answers(Z)
+
+    @property
+    def labels(self) -> Labels:
+        """What a model file says beside the numbers of the network."""
+        return Labels(self.origin.features, self.status.value, "" if self.mapping is None else self.mapping.word)
+
+    def export(self, path: str | PathLike[str], *, dtype: Literal["float64", "float32"] = "float64") -> None:
+        """Write the network as a model file, with its status, its link and the names of its inputs.
+
+        ``.safetensors``, ``.onnx``, ``.npz`` or ``.json``. An ONNX graph then answers what was observed:
+        probabilities, where there is a link. ``dtype``: as in :meth:`relumine.Network.save`.
+        """
+        self.network.save(path, dtype=dtype, labels=self.labels)
+
+    def to_torch(self) -> Any:
+        """The network as a torch module that ends with the link: it gives what was observed."""
+        return self.network.to_torch(link=self.labels.link)
 
     @property
     def ok(self) -> bool:
