@@ -208,5 +208,7 @@ def test_the_command_line_keeps_predicts_and_exports(tmp_path, monkeypatch) -> N
         told = json.loads(run.invoke(app, ["predict", name, "new.csv", "--json"]).stdout)
         np.testing.assert_allclose(told["predictions"], truth, rtol=1e-9)
     assert rl.report.load("r.json").network.widths == (8, 6)
-    refused = run.invoke(app, ["report", "r.json"])
-    assert refused.exit_code == 2  # the page shows one hidden layer, and says so
+    page = run.invoke(app, ["report", "r.json", "--images", "3x4"])
+    assert page.exit_code == 0, page.output
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert all(word in text for word in ("Layer 1: 8 units of 12 inputs", "Layer 2: 6 units of 8 units", "The output"))
