@@ -1,8 +1,8 @@
 """Surfaces of units behind a layer whose signs are open: points on them, followed from region to region.
 
 Let h be the activations of the known layers and z = Vh + c the units of the next one, each known up to its sign. With
-relu(ξz) = (|z| + ξz)/2, a unit of the layer behind it is *linear* in φ(x) = (|z|, h, 1), whatever the signs ξ: its kinks
-are the surface {θ·φ(x) = 0}. Inside a region of the layers in front the surface is a hyperplane n·x + e = 0. Where it
+relu(ξz) = (|z| + ξz)/2, a unit of the layer behind it is *linear* in φ(x) = (|z|, h, 1), whatever the signs ξ: f bends
+on the surface {θ·φ(x) = 0}. Inside a region of the layers in front the surface is a hyperplane n·x + e = 0. Where it
 meets the hyperplane g·x + o = 0 of a unit it bends, and only its slope across that hyperplane is new:
 
     n' = n + t g,   e' = e + t o.                                                                               (1)
@@ -24,7 +24,7 @@ from relumine.extraction.deep.charts import Known
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 
-__all__ = ["Lift", "followed"]
+__all__ = ["Lift", "Surface", "followed", "only"]
 
 _FAR = 100.0  # distance from the origin over √d at which a ray ends: nearly all crossings are nearer
 _SHARP = 1e-8  # least change by the bend over the size of the answers: seven digits of its place
@@ -35,6 +35,8 @@ _NARROW = 0.02  # how far to each side then, over the way from the first
 _STRAY = 1e-3  # how far from where (1) puts it the second kink may be, over the distance between the two
 _SPARE = 4  # points beyond those that determine θ
 _NOTHING = 1e-6  # smallest over second smallest singular value: measured 1e-12 … 1e-9 for the points of one unit
+_MISSES = 8  # rays that may end where no kink is, beyond one for every four points found
+_IDLE = 10  # times that all rays end without a hyperplane that is new
 _CROSSINGS = 40  # hyperplanes that a ray may cross, those whose bend is known included
 
 
@@ -84,51 +86,68 @@ class _Crossing:
 
 
 @dataclass
-class _Surface:
+class Surface:
     """``points`` on it; ``bends``: t of (1) at the units of the open layer, the same wherever it meets them."""
 
     lift: Lift
     points: list[Array] = field(default_factory=list)
     bends: dict[int, float] = field(default_factory=dict)
+    theta: Array = field(default_factory=lambda: np.zeros(0))
 
-    def theta(self) -> Array | None:
-        """The only θ with θ·φ = 0 at all points; None while there are several, or where there is none."""
-        if len(self.points) < self.lift.size + _SPARE:
-            return None
-        F = self.lift(np.array(self.points))
-        F /= np.linalg.norm(F, axis=1, keepdims=True)
-        scale = np.linalg.norm(F, axis=0)
-        s, Vt = np.linalg.svd(F / scale, full_matrices=False)[1:]
-        if s[-1] > _NOTHING * s[-2] or s[-2] < 1e-6 * s[0]:
-            return None
-        theta = Vt[-1] / scale
-        return np.asarray(theta / np.linalg.norm(theta))
+    @property
+    def met(self) -> NDArray[np.bool_]:
+        """Which units of the open layer it was seen to cross, (m,)."""
+        return np.isin(np.arange(len(self.lift.c)), np.array(list(self.bends), dtype=int) - self.lift.first)
+
+    def solved(self) -> bool:
+        """Whether a single θ has θ·φ = 0 at all points. Where a unit was never met, |z| is linear, and its θ_j is 0."""
+        use = np.concatenate([self.met, np.ones(self.lift.size - len(self.lift.c), dtype=bool)])
+        theta = only(self.lift(np.array(self.points)) * use)
+        if theta is not None:
+            self.theta = theta
+        return theta is not None
 
 
-def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> Array | None:
-    """θ of the unit that bends f at ``start``, where its hyperplane has this ``normal`` (d,); None: it has none.
+def only(F: Array) -> Array | None:
+    """The one direction θ with Fθ = 0 (n, p), zero at columns that are; None if there is no such θ, or several."""
+    F = F / np.linalg.norm(F, axis=1, keepdims=True)
+    scale = np.linalg.norm(F, axis=0)
+    use = scale > 0.0
+    if use.sum() < 2 or len(F) < use.sum() + _SPARE:
+        return None
+    s, Vt = np.linalg.svd(F[:, use] / scale[use], full_matrices=False)[1:]
+    if s[-1] > _NOTHING * s[-2] or s[-2] < 1e-7 * s[0]:
+        return None
+    theta = np.zeros(len(scale))
+    theta[use] = Vt[-1] / scale[use]
+    return np.asarray(theta / np.linalg.norm(theta))
+
+
+def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface | None:
+    """The surface of the unit that bends f at ``start``, with this ``normal`` (d,) there; None: it has no θ.
 
     A unit of a layer further behind bends at places where nothing is known to be, so its points lie on no such surface.
     """
-    surface, n = _Surface(lift), normal / np.linalg.norm(normal)
-    rays, misses = _rays(start, n, len(start) + 1, rng), 0
+    surface, n = Surface(lift), normal / np.linalg.norm(normal)
+    rays, missed, idle = _rays(start, n, len(start) + 1, rng), 0, 0
     _, _, _, rows, offsets = lift.all.region(start)
     # the normal has all digits: its hyperplane need not be asked about in this region
     surface.points = [start, *(r.x + _AHEAD * min(_room(rows, offsets, r.x, r.u), _size(r.x)) * r.u for r in rays)]
     for _ in range(3 * len(lift.c) + 20):
         crossings = {c.number: c for c in (_next(surface, ray) for ray in rays) if c is not None}
-        if misses > len(lift.c):
-            return None
         # rays that wait for the same unit would learn the same
         kept = _bend(ask, surface, list(crossings.values()))
-        misses += len(crossings) - len(kept) + (not crossings)
-        theta = surface.theta()
-        if theta is not None:
-            return theta
+        missed, idle = missed + len(crossings) - len(kept), idle + (not crossings)
+        if surface.met.all() and surface.solved():
+            return surface
+        if missed > _MISSES + len(surface.points) // 4:
+            return None
+        if idle > _IDLE:
+            break
         gone = {id(c.ray) for c in crossings.values()} - {id(ray) for ray in kept}
         rays = [ray for ray in rays if id(ray) not in gone and ray.crossed < _CROSSINGS]
         rays += _rays(start, n, 4 - len(rays), rng)
-    return None
+    return surface if surface.met.mean() > 0.5 and surface.solved() else None
 
 
 def _rays(start: Array, n: Array, count: int, rng: Rng) -> list[_Ray]:
@@ -154,7 +173,7 @@ def _room(rows: Array, offsets: Array, x: Array, u: Array, but: int = -1) -> flo
     return float(np.min(np.maximum(room[ahead], 0.0) / -speed[ahead], initial=np.inf))
 
 
-def _next(surface: _Surface, ray: _Ray) -> _Crossing | None:
+def _next(surface: Surface, ray: _Ray) -> _Crossing | None:
     """The next hyperplane on a ray's way whose bend is not known; the ray is moved across those that are."""
     lift = surface.lift
     while ray.crossed < _CROSSINGS:
@@ -184,7 +203,7 @@ def _next(surface: _Surface, ray: _Ray) -> _Crossing | None:
     return None
 
 
-def _bend(ask: Asked, surface: _Surface, crossings: list[_Crossing]) -> list[_Ray]:
+def _bend(ask: Asked, surface: Surface, crossings: list[_Crossing]) -> list[_Ray]:
     """t of (1) at each crossing by a kink behind it, and once more further on; the rays that go on."""
     seen: list[tuple[_Crossing, Array]] = []
     for share, wider in zip(_SHARES, _WIDER):
@@ -204,7 +223,7 @@ def _bend(ask: Asked, surface: _Surface, crossings: list[_Crossing]) -> list[_Ra
     return _confirmed(ask, surface, seen)
 
 
-def _confirmed(ask: Asked, surface: _Surface, seen: list[tuple[_Crossing, Array]]) -> list[_Ray]:
+def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[_Crossing, Array]]) -> list[_Ray]:
     bases, ways, tried = [], [], []
     for c, x in seen:
         t = -float(c.ray.n @ x + c.ray.e) / float(c.g @ x + c.o)
@@ -212,7 +231,7 @@ def _confirmed(ask: Asked, surface: _Surface, seen: list[tuple[_Crossing, Array]
         u = _tangent(c.ray.u, n)
         if c.g @ u <= 0.0:
             continue
-        ahead = _AHEAD * min(_room(c.rows, c.offsets, x, u, c.number), c.depth + np.linalg.norm(x - c.x))
+        ahead = _AHEAD * min(_room(c.rows, c.offsets, x, u, c.number), c.depth + float(np.linalg.norm(x - c.x)))
         base = x + ahead * u
         n = n / np.linalg.norm(n)
         room = min(_room(c.rows, c.offsets, base, n), _room(c.rows, c.offsets, base, -n))
