@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.links import link_of
 from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
 from relumine.extraction.sampling import Domain
+from relumine.links import link_of
 from relumine.network import Network
 from relumine.results import Certificate, InvalidInput, Recovery, Status
 

@@ -18,6 +18,7 @@ from relumine.deep import DeepNetwork
 from relumine.extraction import Extraction
 from relumine.formats.files import write_atomically
 from relumine.formats.json_text import parsed
+from relumine.links import Link
 from relumine.network import Network
 from relumine.results import (
     Certificate,
@@ -81,6 +82,7 @@ def as_dict(found: Recovery) -> dict[str, Any]:
         "search": _plain(found.search),
         "shown": None if found.shown is None else _plain(found.shown),
         "origin": _plain(found.origin),
+        "link": found.labels.link or None,
         "asked": {key: getattr(found, key) for key in _ASKED} if isinstance(found, Extraction) else None,
     }
 
@@ -148,6 +150,7 @@ def from_dict(content: Mapping[str, Any]) -> Recovery:
         "origin": _origin,
     }
     parts: dict[str, Any] = {key: kind(content[key]) for key, kind in kinds.items()}
+    parts["mapping"] = _or_none(Link.of)(content.get("link"))
     if asked is None:
         return Recovery(network, **parts)
     return Extraction(network, **parts | {key: _whole(asked[key]) for key in _ASKED})
