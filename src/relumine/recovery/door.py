@@ -22,6 +22,7 @@ from relumine.papers.zhong2017.method import recover_zhong
 from relumine.recovery.asked import Asked, check
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
+from relumine.recovery.layers import recover_layers
 from relumine.recovery.linked import check_link, mapped_back
 from relumine.recovery.story import Case, Problem, solve
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, Status
@@ -99,7 +100,8 @@ def recover(
         of the samples, see :func:`relumine.data.sources.open_source`. ``memory`` (512e6): bytes that rows from a source
         may take; beyond that the search works on as many as fit, and all others are passed over where they are.
         ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which is also written at the end of
-        each minimisation. Others are for the method:
+        each minimisation. ``widths=(m1, m2, …)``: an experiment, several hidden layers of so many units from exact
+        samples of one output; a handful of units in each, and about 20 rows per parameter. Others are for the method:
         :func:`relumine.papers.awasthi2021.method.recover_awasthi`,
         :func:`relumine.papers.zhong2017.method.recover_zhong`.
 
@@ -145,7 +147,8 @@ def recover(
     mapping, left = None, ""
     if link is not None:
         mapping, data, left = mapped_back(data, link, asked.memory)
-    result = _of_a_paper(data, asked) if asked.method.name in _PAPERS else _own_way(data, asked, run)
+    way = _several_layers if "widths" in asked.options else _of_a_paper if asked.method.name in _PAPERS else _own_way
+    result = way(data, asked, run)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
         result = _consolidated(result)
     if mapping is not None:
@@ -198,7 +201,14 @@ def _few_or_all(data: Samples | Source, memory: float, problem: Problem, run: Ru
     return solve(data, problem, run)
 
 
-def _of_a_paper(data: Samples | Source, asked: Asked) -> Recovery:
+def _several_layers(data: Samples | Source, asked: Asked, run: Run) -> Recovery:
+    """Two or more hidden layers, from rows in memory."""
+    with run.interruptible():
+        samples = data if isinstance(data, Samples) else materialise(data)
+        return recover_layers(samples, asked.options["widths"], run, asked.starts)
+
+
+def _of_a_paper(data: Samples | Source, asked: Asked, _: Run) -> Recovery:
     """A method as its paper prints it; rows that do not fit in memory stay where they are."""
     options = {**asked.options, **({"memory": asked.memory} if "memory" in asked.method.options else {})}
     if not isinstance(data, Samples) and 8.0 * count(data) * (data.d + data.q) <= asked.memory:
