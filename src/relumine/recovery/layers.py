@@ -38,7 +38,7 @@ CAPABILITIES = Capabilities(
     "layers", activations=("relu",), biases=True, finds_width=True, streams=False, options=("widths",)
 )
 
-_STARTS = 5  # each with _CYCLES rounds
+_STARTS = 10  # each with _CYCLES rounds
 _CYCLES = 4  # rounds from one start: of 15 problems (5, 5, 5) that were solved, none took more than three
 _WIDER = 2  # times the units of each layer in the student: with 1.5 half as many problems (5, 5, 5) were solved
 _STUDENT, _SHRINK, _POLISH = 150, 12, 100  # steps: of the student, after each unit left out, and at the end
