@@ -147,12 +147,12 @@ _TEXT: dict[Status, tuple[str, str]] = {
     ),
     Status.NOT_RECOVERED: (
         "Not recovered: structure is left in the residual",
-        "Try a larger width (or width=None), more samples, more starts (starts=), or another activation: "
-        "the data may not come from a one-hidden-layer network of this width and activation.",
+        "Try a larger width= (or width=None, to have it found), more rows, more starts=, or another activation=: the "
+        "data may not come from a one-hidden-layer network of this width and activation.",
     ),
     Status.UNDERDETERMINED: (
         "Too few samples for this width",
-        "Collect more samples (about 5 per parameter, width·(d+1) parameters) or ask for a smaller width. "
+        "Collect more rows (about 5 numbers per parameter, see rl.advise) or ask for a smaller width=. "
         "Many different networks explain these data: do not take the returned one for the answer.",
     ),
     Status.AMBIGUOUS: (
@@ -162,7 +162,7 @@ _TEXT: dict[Status, tuple[str, str]] = {
     ),
     Status.INTERRUPTED: (
         "Stopped before the end",
-        "This is the best network so far, not a result. Run again with more time.",
+        "This is the best network so far, not a result. Run again with more time (seconds=).",
     ),
 }
 

@@ -10,10 +10,11 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from relumine.activations import Activation
 from relumine.data.sources import Samples, Source, count, materialise, open_source, take
+from relumine.data.sources.constant import without_constants
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
 from relumine.papers.awasthi2021.method import recover_awasthi
@@ -86,7 +87,8 @@ def recover(
     seconds : float, optional
         Time limit: 600 by default, and more where the sums over all rows alone would take long; none with a
         ``checkpoint`` or ``float("inf")``. When it ends the search, the status is "interrupted" ("not recovered" for a
-        hard problem) and the network the best so far. So does Ctrl-C, at the end of the step under way; a second one aborts.
+        hard problem) and the network the best so far. So does Ctrl-C, at the end of the step under way; a second one
+        aborts.
     affine : {"keep", "consolidate"}
         When the affine part v·x + c cannot be removed by signs: keep it, or write it as two more ReLU units.
     on_failure : {"raise", "return"}
@@ -95,9 +97,10 @@ def recover(
         Called with a :class:`relumine.results.Progress` after every step; if it raises KeyboardInterrupt, the search
         stops.
     **options
-        ``target``, ``features`` (column names), ``bad_rows``, ``storage``, ``engine``, ``client``, …: for the source
-        of the samples, see :func:`relumine.data.sources.open_source`. ``memory`` (512e6): bytes that rows from a source
-        may take; beyond that the search works on as many as fit, and all others are passed over where they are.
+        ``target``, ``features``, ``ignore`` (column names), ``one_hot``, ``impute``, ``bad_rows``, ``storage``,
+        ``engine``, ``client``, …: for the source of the samples, see :func:`relumine.data.sources.open_source`.
+        ``memory`` (512e6): bytes that rows from a source may take; beyond that the search works on as many as fit, and
+        all others are passed over where they are.
         ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which is also written at the end of
         each minimisation. Others are for the method:
         :func:`relumine.papers.awasthi2021.method.recover_awasthi`,
@@ -112,7 +115,7 @@ def recover(
     ------
     InvalidInput
         Before any work: an argument that cannot be used, an option that nobody knows, what the method cannot do.
-        Before any long work: shapes, NaN, strings, constant or dependent inputs.
+        Before any long work: shapes, NaN, strings, dependent inputs.
     RecoveryFailed
         The network was not recovered and ``on_failure`` is "raise". (An interrupted run returns what it has.)
 
@@ -142,9 +145,13 @@ def recover(
     data = _opened(X, y, sample_weight, asked.source)
     run = Run.of(asked.rng, _seconds(data, asked), progress)
     _warn_of_running_numbers(data)
+    d, names = data.d, data.names
+    data, kept = without_constants(data)
     result = _of_a_paper(data, asked) if asked.method.name in _PAPERS else _own_way(data, asked, run)
     if not result.ok:
         result = diagnosed(result, _some(data), asked.width)
+    if len(kept) < d:
+        result = _with_constants(result, kept, d, names)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
         result = _consolidated(result)
     if on_failure == "raise" and not result.ok and result.status is not Status.INTERRUPTED:
@@ -259,6 +266,27 @@ def _version() -> str:
         return metadata.version("relumine")
     except metadata.PackageNotFoundError:  # sources that were never installed
         return "unknown"
+
+
+def _with_constants(result: Recovery, kept: NDArray[np.intp], d: int, names: tuple[str, ...] | None) -> Recovery:
+    """The network in all of the user's columns: those that never change have weight 0."""
+
+    def wide(values: NDArray[np.float64], fill: float = 0.0) -> NDArray[np.float64]:
+        out = np.full((*values.shape[:-1], d), fill)
+        out[..., kept] = values
+        return out
+
+    net, se = result.network, result.standard_errors
+    if se is not None:
+        se = replace(se, W=wide(se.W, np.nan), v=wide(se.v, np.nan))
+    left = [str(j) if names is None else repr(names[j]) for j in range(d) if j not in kept]
+    note = f"left out, because it never changes: column {', '.join(left)} (its weights are 0)"
+    return replace(
+        result,
+        network=net.replace(W=wide(net.W), v=wide(net.v)),
+        standard_errors=se,
+        certificate=replace(result.certificate, notes=(*result.certificate.notes, note)),
+    )
 
 
 def _consolidated(result: Recovery) -> Recovery:
