@@ -97,6 +97,11 @@ class DeepNetwork:
         (W, b), (a, c) = maps[-2], maps[-1]
         return cls(maps[:-2], Network(W, b, a, activation, v, c))
 
+    def _repr_html_(self) -> str:
+        from relumine.report.notebook import network
+
+        return network(self)
+
     # -- shape ---------------------------------------------------------------------------------------------
 
     @property
@@ -269,21 +274,21 @@ class DeepNetwork:
     ) -> None:
         """Write a model file, atomically: ``.safetensors``, ``.npz``, ``.json`` or ``.onnx`` by its suffix.
 
-        Of the ``labels`` the status is kept.
+        Of the ``labels`` status and link are kept.
         """
-        files.write(path, self._parameters(), dtype, labels.status)
+        files.write(path, self._parameters(), dtype, labels)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DeepNetwork:
         """Read a file written by :meth:`save`, or an ONNX chain of linear maps and one kind of activation."""
         return cls._from(files.read(path), str(path))
 
-    def to_torch(self) -> Any:
-        """``nn.Sequential(Linear, σ, Linear, σ, …, Linear)`` in double precision, (n, d) to (n, q)."""
+    def to_torch(self, *, link: str = "") -> Any:
+        """``nn.Sequential(Linear, σ, Linear, σ, …, Linear)`` in double precision, (n, d) to (n, q), and the link."""
         _torch()
         from relumine.formats.deep_torch import to_module
 
-        return to_module(self._parameters())
+        return to_module(self._parameters(), link)
 
     @classmethod
     def from_torch(cls, module: Any) -> DeepNetwork:

@@ -335,12 +335,13 @@ class Network:
         except ValueError as error:
             raise ModelFileError(f"{path} does not hold a valid network: {error}") from error
 
-    def to_torch(self) -> Any:
+    def to_torch(self, *, link: str = "") -> Any:
         """A torch module in double precision: ``nn.Sequential(Linear, σ, Linear)``, plus a skip connection if v ≠ 0.
 
-        It maps (n, d) to (n, q), and to (n, 1) where the output is a plain number.
+        It maps (n, d) to (n, q), and to (n, 1) where the output is a plain number; through a ``link`` ("logit",
+        "two classes", "softmax", "log") at the end, if one is named.
         """
-        return _torch().to_module(self._parameters())
+        return _torch().to_module(self._parameters(), link)
 
     @classmethod
     def from_torch(cls, module: Any) -> Network:

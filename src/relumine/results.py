@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
+    from relumine.links import Link
     from relumine.network import Network
 
 Array = NDArray[np.float64]
@@ -20,6 +22,7 @@ __all__ = [
     "Certificate",
     "Diagnosis",
     "InvalidInput",
+    "Labels",
     "MissingPackage",
     "ModelFileError",
     "NotWritten",
@@ -312,6 +315,14 @@ class Origin:
     advice: tuple[str, ...] = ()
 
 
+class Labels(NamedTuple):
+    """What a model file says beside the numbers: names of the d inputs (safetensors), how it ended, the link."""
+
+    features: tuple[str, ...] = ()
+    status: str = ""
+    link: str = ""
+
+
 @dataclass(frozen=True)
 class Certificate:
     """Evidence for the network, and in words what it proves and what it does not.
@@ -380,7 +391,10 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Recovery:
-    """The result of every method: the network, how it ended, the evidence, and where the time went."""
+    """The result of every method: the network, how it ended, the evidence, and where the time went.
+
+    ``mapping``: how answers were mapped back to values of the network, where a link was given.
+    """
 
     network: Network
     status: Status
@@ -393,7 +407,35 @@ class Recovery:
     search: SearchRecord = field(default_factory=SearchRecord)
     shown: Predictions | None = None
     origin: Origin = field(default_factory=Origin)
+    mapping: Link | None = None
     diagnosis: Diagnosis | None = None
+
+    @property
+    def link(self) -> str | None:
+        """The name of the link between the network and the answers: "logit", "softmax", "log" or None."""
+        return None if self.mapping is None else self.mapping.name
+
+    def predict(self, X: ArrayLike) -> Array:
+        """What was observed at the rows of X: probabilities, where there is a link; else the values of the network."""
+        Z = self.network(X)
+        return Z if self.mapping is None else self.mapping.answers(Z)
+
+    @property
+    def labels(self) -> Labels:
+        """What a model file says beside the numbers of the network."""
+        return Labels(self.origin.features, self.status.value, "" if self.mapping is None else self.mapping.word)
+
+    def export(self, path: str | PathLike[str], *, dtype: Literal["float64", "float32"] = "float64") -> None:
+        """Write the network as a model file, with its status, its link and the names of its inputs.
+
+        ``.safetensors``, ``.onnx``, ``.npz`` or ``.json``. An ONNX graph then answers what was observed:
+        probabilities, where there is a link. ``dtype``: as in :meth:`relumine.Network.save`.
+        """
+        self.network.save(path, dtype=dtype, labels=self.labels)
+
+    def to_torch(self) -> Any:
+        """The network as a torch module that ends with the link: it gives what was observed."""
+        return self.network.to_torch(link=self.labels.link)
 
     @property
     def title(self) -> str:

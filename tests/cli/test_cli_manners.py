@@ -215,7 +215,7 @@ def test_a_failure_is_kept_only_by_force_and_says_so(
 def test_a_recovered_network_says_that(tmp_path: Path, result: Recovery) -> None:
     finish(result, Talk(quiet=True), Outputs(tmp_path / "net.safetensors"), names=["u", "v"])
     labels = formats.read_labels(tmp_path / "net.safetensors")
-    assert labels == (("u", "v"), "exact")
+    assert labels == (("u", "v"), "exact", "")
     (tmp_path / "rows.csv").write_text("u,v\n1,2\n3,4\n")
     assert "warning" not in run("predict", tmp_path / "net.safetensors", tmp_path / "rows.csv").stderr
 

@@ -15,7 +15,7 @@ from tests.cli.cli_runs import run
 from tests.extraction.black_boxes import SECRET, WIDE, Flaky, found
 
 import relumine as rl
-from relumine.extraction import door, open_box
+from relumine.extraction import asked, open_box
 from relumine.extraction.kinds import kind_of
 from relumine.results import InvalidInput, Status
 
@@ -219,7 +219,7 @@ def test_workers_are_a_number(workers: object) -> None:
 
 
 def test_without_a_limit_there_is_one_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "_LIMIT", 0.5)
+    monkeypatch.setattr(asked, "_LIMIT", 0.5)
     result = found(Slow(0.1), batch=4, on_failure="return")
     assert result.status is Status.INTERRUPTED
     assert "seconds=" in result.message

@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 
 import relumine as rl
 from relumine.extraction import extract
-from relumine.extraction.links import Link, link_of
+from relumine.links import Link, link_of
 from relumine.results import InvalidInput, Status
 
 ONE = rl.planted.network(d=6, m=4, rng=1)

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 import relumine as rl
 from relumine import report
-from relumine.report import png
+from relumine.links import Link
+from relumine.report import png, story
 from relumine.report.axes import label, linear_ticks, log_ticks
 from relumine.results import (
     Certificate,
@@ -316,6 +317,41 @@ def test_found_plot() -> None:
     )
     figure.canvas.draw()
     recovery(q=2).plot().canvas.draw()
+
+
+def deep_recovery(q: int = 1) -> Recovery:
+    net: Any = rl.planted.deep((6, 5, 4, q), rng=0)
+    shown = Predictions(np.zeros((3, q)), np.zeros((3, q)))
+    return Recovery(net, Status.EXACT, "", Certificate(1e-15, 10), shown=shown)
+
+
+def test_a_deep_network_has_a_picture_for_each_layer() -> None:
+    text = report.render(deep_recovery(), image_shape=(2, 3))
+    assert [m[:7] for m in re.findall("<h2>(Layer [^<]*|The output[^<]*)<", text)] == ["Layer 1", "Layer 2", "The out"]
+    assert text.count("<img ") == 5
+    assert f"{deep_recovery().network.parameters} numbers" in text
+    assert "Layer 1" in report.render(deep_recovery(3), features=[*"abcdef"])
+    assert "layer 2" in deep_recovery()._repr_html_()
+    assert "layer 1" in deep_recovery().network._repr_html_()
+
+
+def test_a_deep_network_as_a_figure() -> None:
+    pytest.importorskip("matplotlib")
+    figure = deep_recovery(3).plot()
+    assert [axes.images[0].get_array().shape for axes in figure.axes] == [(5, 6), (4, 5), (3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("word", "says"), [("logit", "logit of y ="), ("softmax", "logits of y ="), ("log", "log y =")]
+)
+def test_a_link_is_shown_as_what_was_observed(word: str, says: str) -> None:
+    q = 3 if word == "softmax" else 1
+    found = replace(deep_recovery(q), mapping=Link.of(word))
+    assert says in report.render(found)
+    observed = story.shown(found)
+    assert observed is not None
+    expected = {"logit": 0.5, "softmax": 1.0 / 3.0, "log": 1.0}[word]
+    np.testing.assert_allclose(observed.predicted, expected)
 
 
 # -- what the page must not say ------------------------------------------------------------------------------

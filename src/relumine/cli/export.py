@@ -34,7 +34,10 @@ def export(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a network in another format. torch: the state dict of Network.to_torch()."""
+    """Write a network in another format. torch: the state dict of Network.to_torch(link=…).
+
+    The link goes with it: ONNX and torch then give probabilities; the other formats keep its name.
+    """
     if to not in _SUFFIX:
         raise InvalidInput(f"--to is one of {', '.join(_SUFFIX)}; got {to!r}")
     net = network_of(network)
@@ -44,14 +47,14 @@ def export(
     if float32 and to != "onnx":
         raise InvalidInput("--float32 is for ONNX; the other formats keep double precision")
     if to == "torch":
-        _save_torch(net, target)
+        _save_torch(net, target, labels_of(network).link)
     else:
         net.save(target, dtype="float32" if float32 else "float64", labels=labels_of(network))
     Talk(as_json, quiet).answer(f"{to}: {target}", {"written": {to: str(target)}, "d": net.d, "m": net.m, "q": net.q})
 
 
-def _save_torch(net: rl.Network, target: Path) -> None:
-    module = net.to_torch()
+def _save_torch(net: rl.Network, target: Path, link: str) -> None:
+    module = net.to_torch(link=link)
     import torch
 
     content = io.BytesIO()

@@ -29,18 +29,21 @@ def extract(
     ] = None,
     dim: Annotated[int | None, typer.Option(help="Number of inputs; an ONNX file knows it.", min=1, max=10**6)] = None,
     width: options.Width = None,
+    depth: Annotated[int | None, typer.Option(help="Hidden layers, where known; default: found.", min=1)] = None,
+    widths: Annotated[str | None, typer.Option(help="Units of each hidden layer, where known: 32,32.")] = None,
     budget: Annotated[int | None, typer.Option(help="Most rows to ask; default: enough.", min=1, max=10**9)] = None,
     random_rows: Annotated[bool, typer.Option("--random", help="Draw all rows instead of choosing them.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many rows it would take.")] = False,
     activation: options.ActivationName = "relu",
-    link: Annotated[
-        str | None,
-        typer.Option(help="The answers are probabilities: auto, logit, softmax; or exponentials: log."),
-    ] = None,
+    link: options.Link = None,
     mean: Annotated[float | None, typer.Option(help="Where inputs usually are, 0 by default.")] = None,
     scale: Annotated[float | None, typer.Option(help="How far from there, 1 by default.")] = None,
-    low: Annotated[float | None, typer.Option(help="Ask in the range --low … --high instead of N(0, 1).")] = None,
+    low: Annotated[
+        float | None, typer.Option(help="Ask in the range --low … --high instead of N(0, 1); --low 0: positive inputs.")
+    ] = None,
     high: Annotated[float | None, typer.Option(help="See --low.")] = None,
+    fixed: Annotated[str | None, typer.Option(help="Inputs that stay as they are, by number: 3=0.5,7=1.")] = None,
+    total: Annotated[float | None, typer.Option(help="The inputs of every row sum to this.")] = None,
     rate_limit: Annotated[float | None, typer.Option(help="Most rows per second.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.")] = 300.0,
     workers: Annotated[int, typer.Option(help="Calls at the same time.", min=1, max=1024)] = 1,
@@ -76,13 +79,15 @@ def extract(
         return
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does
-    more: dict[str, Any] = {} if budget is None else {"budget": budget}
+    more: dict[str, Any] = {"budget": budget, "depth": depth, "widths": _whole_numbers(widths)}
+    restricted: dict[str, Any] = {"total": total, "fixed": _assignments(fixed)}
     with talk.listening(), Watch(seconds, quiet) as watch:
         found = ask(
             box,
             dim,
             width,
             **more,
+            **restricted,
             queries="random" if random_rows else "chosen",
             link=link,  # type: ignore[arg-type]  # checked at the door
             mean=mean,
@@ -111,3 +116,22 @@ def _box(spec: str | None, command: str | None) -> str:
     if spec is not None and ":" not in spec and not spec.lower().endswith(".onnx"):
         raise InvalidInput(f"{spec!r} is neither module:function nor a file .onnx; a program goes into --command")
     return spec or command or ""
+
+
+def _whole_numbers(text: str | None) -> list[int] | None:
+    """Numbers separated by commas."""
+    if text is None:
+        return None
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"--widths are whole numbers separated by commas, got {text!r}", argument="widths") from None
+
+
+def _assignments(text: str | None) -> dict[int, float]:
+    """number=value, separated by commas."""
+    try:
+        pairs = [word.split("=") for word in (text or "").split(",") if word.strip()]
+        return {int(number): float(value) for number, value in pairs}
+    except ValueError:
+        raise InvalidInput(f"--fixed is a list like 3=0.5,7=1, got {text!r}", argument="fixed") from None

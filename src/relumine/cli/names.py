@@ -22,8 +22,8 @@ def labels_of(path: Path) -> Labels:
     """Names of the inputs and the status that a model file or a saved result holds."""
     found = _result(path)
     if found is not None:
-        return Labels(found.origin.features, found.status.value)
-    return Labels(status=deep.status_of(path)) if deep.holds(path) else read_labels(path)
+        return found.labels
+    return deep.labels_of(path) if deep.holds(path) else read_labels(path)
 
 
 def names_in(path: Path) -> list[str]:

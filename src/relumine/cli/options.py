@@ -24,6 +24,7 @@ __all__ = [
     "Ignore",
     "Images",
     "Impute",
+    "Link",
     "Method",
     "OneHot",
     "Out",
@@ -71,6 +72,9 @@ OneHot = Annotated[
 Impute = Annotated[str | None, typer.Option(help="'median': fill missing inputs with the median of their column.")]
 Width = Annotated[int | None, typer.Option(help="Hidden units; default: found.", min=0, max=100_000)]
 ActivationName = Annotated[str, typer.Option(help="Activation of the units.", autocompletion=_activations)]
+Link = Annotated[
+    str | None, typer.Option(help="The outputs are probabilities: auto, logit, softmax; or exponentials: log.")
+]
 Method = Annotated[str, typer.Option(help="auto, awasthi or zhong.", autocompletion=_methods)]
 Starts = Annotated[int | None, typer.Option(help="Most starts (20; 1 if hopeless).", min=1, max=100_000)]
 Target = Annotated[str | None, typer.Option(help="Output column; default: 'y', or the last. 'u,v' for several.")]

@@ -14,7 +14,6 @@ from relumine import formats, report
 from relumine.cli.exits import FAILED, STOPPED
 from relumine.cli.talk import Talk
 from relumine.cli.words import advice, spoken
-from relumine.formats import Labels
 from relumine.results import InvalidInput, Recovery, Status
 
 __all__ = ["Outputs", "check_file", "check_seconds", "finish", "read_files"]
@@ -100,7 +99,7 @@ def _written(
     written: dict[str, str] = {}
     if outputs.network is not None:
         if found.ok or found.status is Status.INTERRUPTED or outputs.force:
-            found.network.save(outputs.network, labels=Labels(tuple(names), found.status.value))
+            found.network.save(outputs.network, labels=found.labels._replace(features=tuple(names)))
             written["network"] = str(outputs.network)
         else:
             talk.warn(f"{outputs.network} was not written: this is no network to trust (--force keeps it all the same)")
@@ -109,11 +108,8 @@ def _written(
         written["result"] = str(outputs.result)
     if outputs.page is not None:
         name = outputs.network.name if "network" in written and outputs.network is not None else None
-        if hasattr(found.network, "layers"):  # a DeepNetwork
-            talk.warn(f"{outputs.page} was not written: the page shows networks with one hidden layer")
-        else:
-            report.write(found, outputs.page, image_shape=shape, title=found.origin.source, network_file=name)
-            written["report"] = str(outputs.page)
+        report.write(found, outputs.page, image_shape=shape, title=found.origin.source, network_file=name)
+        written["report"] = str(outputs.page)
     return written
 
 

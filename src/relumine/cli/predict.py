@@ -19,6 +19,7 @@ from relumine.cli.table import Table, columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.data.sources import materialise
 from relumine.formats.files import write_atomically
+from relumine.links import Link
 from relumine.network import Network
 from relumine.report import write_text
 from relumine.results import InvalidInput, Status
@@ -47,9 +48,9 @@ def predict(
     talk = Talk(as_json, quiet)
     if out is not None:
         check_file(out, (".csv", ".npy"), sources=(network, *read_files(file)))
-    net, table, status = network_of(network), open_table(file, delimiter, decimal), labels_of(network).status
-    if status and not Status(status).ok:
-        talk.warn(f"warning: {network} holds a network that was not recovered (status: {status})")
+    net, table, labels = network_of(network), open_table(file, delimiter, decimal), labels_of(network)
+    if labels.status and not Status(labels.status).ok:
+        talk.warn(f"warning: {network} holds a network that was not recovered (status: {labels.status})")
     inputs, truth = _columns(table, net, columns_of(features) or _remembered(network, table))
     for sentence in table.assumed:
         talk.note(sentence)
@@ -58,10 +59,12 @@ def predict(
     if source.skipped:
         talk.note(f"left out: {source.skipped} rows with missing values or text")
     X = samples.X
-    predicted = net(X)
+    predicted = net(X) if not labels.link else Link.of(labels.link).answers(net(X))
+    if labels.link:
+        talk.note(f"predictions are what was observed, through the link ({labels.link}) kept with the network")
     content: dict[str, Any] = {"rows": len(X), "features": inputs, "written": {}}
     words = f"{len(X)} rows"
-    if truth and net.q is None:
+    if truth and predicted.ndim == 1:
         error = float(np.sqrt(np.mean((samples.Y[:, 0] - predicted) ** 2)))
         content["rms_error"] = error
         words += f"; root mean square error against {truth}: {error:.3g}"

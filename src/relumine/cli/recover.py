@@ -39,6 +39,7 @@ def recover(
     ignore: options.Ignore = None,
     width: options.Width = None,
     activation: options.ActivationName = "relu",
+    link: options.Link = None,
     method: options.Method = "auto",
     out: options.Out = None,
     report_file: options.ReportFile = None,
@@ -86,6 +87,7 @@ def recover(
             width,
             method=method,  # type: ignore[arg-type]
             activation=activation,
+            link=link,  # type: ignore[arg-type]  # checked at the door
             rng=seed,
             starts=starts,
             seconds=seconds,
@@ -105,6 +107,10 @@ def recover(
 def with_rows(found: Recovery, X: NDArray[np.floating[Any]], Y: Array) -> Recovery:
     """The result with what a page shows of some rows: their spread and, where none were kept out, predictions."""
     Y = Y.reshape(len(X), -1)
+    if found.mapping is not None:
+        Y = found.mapping.values(Y)
+    good = np.isfinite(Y).all(axis=1)  # a link has no digits elsewhere
+    X, Y = X[good], Y[good]
     spread, of_target = tuple(np.std(X, axis=0).tolist()), float(np.sqrt(Y.var(axis=0).mean()))
     shown = found.shown or Predictions(Y, found.network(X).reshape(Y.shape), unseen=False)
     return replace(found, shown=shown, origin=replace(found.origin, spread=spread, target_spread=of_target))

@@ -32,12 +32,16 @@ _MOST_OUTPUT = 1 << 28  # bytes a command may print for one call: a box that pri
 
 @dataclass(frozen=True)
 class Box:
-    """A black box: ``ask`` maps rows to values; ``kind`` is the precision it computes in; ``dim`` its inputs."""
+    """A black box: ``ask`` maps rows to values; ``kind`` is the precision it computes in; ``dim`` its inputs.
+
+    ``columns``: the names of the inputs, if they have any.
+    """
 
     ask: Callable[[Array], Any]
     name: str
     kind: type[np.floating[Any]] = np.float64
     dim: int | None = None
+    columns: tuple[str, ...] | None = None
 
     def rounded(self, X: Array) -> Array:
         """The rows as the box will see them: what is asked and what is remembered must be the same numbers."""
@@ -94,7 +98,7 @@ class Form:
         ask = many_rows(f, self.rows)
         if self.columns is None:
             return Box(ask, name, kind)
-        return Box(named(ask, self.columns), name, kind, len(self.columns))
+        return Box(named(ask, self.columns), name, kind, len(self.columns), self.columns)
 
 
 def open_box(f: Any, timeout: float = 300.0, form: Form | None = None) -> Box:

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from relumine.activations import Activation
 from relumine.formats import deep_onnx, npz
 from relumine.formats.files import checked_size, read_bytes, write_atomically
-from relumine.formats.parameters import check_shape
-from relumine.results import InvalidInput, ModelFileError
+from relumine.formats.parameters import UNLABELLED, check_said, check_shape, said
+from relumine.results import InvalidInput, Labels, ModelFileError
 
 Array = NDArray[np.float64]
 
-__all__ = ["FORMAT", "DeepParameters", "from_mlp", "holds", "read", "status_of", "write"]
+__all__ = ["FORMAT", "DeepParameters", "from_mlp", "holds", "labels_of", "read", "write"]
 
 FORMAT, VERSION = "relumine.deep", "1"
 _MOST_LAYERS = 64
@@ -108,9 +108,9 @@ def write(
     path: str | PathLike[str],
     p: DeepParameters,
     dtype: Literal["float64", "float32"] = "float64",
-    status: str = "",
+    labels: Labels = UNLABELLED,
 ) -> None:
-    """Write a file of the format that its suffix says, atomically; ``status``: how the recovery ended."""
+    """Write a file of the format that its suffix says, atomically; of the ``labels`` status and link are kept."""
     target = Path(path)
     kind = target.suffix.lower()
     if kind not in _SUFFIXES:
@@ -119,7 +119,7 @@ def write(
         raise InvalidInput(f"dtype is 'float64' or 'float32', got {dtype!r}")
     if dtype == "float32" and kind != ".onnx":
         raise InvalidInput(f"{kind} files keep double precision; dtype='float32' is for .onnx")
-    arrays, words = p.arrays(), _words(p) | ({"status": status} if status else {})
+    arrays, words = p.arrays(), _words(p) | said(labels)
     if kind == ".onnx":
         data = deep_onnx.to_bytes(arrays, words, p.activation, dtype)
     elif kind == ".json":
@@ -137,10 +137,10 @@ def write(
     write_atomically(target, data)
 
 
-def status_of(path: str | PathLike[str]) -> str:
-    """How the recovery ended, as a file of a deep network says; empty if it does not."""
+def labels_of(path: str | PathLike[str]) -> Labels:
+    """How the recovery ended and the link, as far as a file of a deep network says."""
     target = Path(path)
-    return str(_READ[target.suffix.lower()](target)[1].get("status", ""))
+    return check_said(str(target), _READ[target.suffix.lower()](target)[1])
 
 
 def read(path: str | PathLike[str]) -> DeepParameters:
@@ -177,7 +177,7 @@ def _digest(arrays: Mapping[str, Array], sigma: str) -> str:
 
 
 def _npz(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
-    found = npz.arrays(path, (*_NAMES, "v"), ("format", "version", "activation", "outputs", "status"))
+    found = npz.arrays(path, (*_NAMES, "v"), ("format", "version", "activation", "outputs", "status", "link"))
     words = {name: str(value) for name, value in found.items() if value.dtype.kind == "U"}
     return {name: value for name, value in found.items() if name not in words}, words
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from relumine import activations
 from relumine.activations import Activation, LeakyReLU
 from relumine.formats.files import read_bytes
-from relumine.formats.onnx_file import _IR, _OPSET, _onnx, constant
+from relumine.formats.onnx_file import _IR, _OPSET, _onnx, constant, ending
 from relumine.formats.onnx_graph import _SIGMAS, _attributes
 from relumine.formats.onnx_wire import bounded
 from relumine.results import InvalidInput, ModelFileError
@@ -48,15 +48,12 @@ def to_bytes(
     if "v" in arrays:
         nodes.append(h.make_node("Gemm", [before, "v", "units"], ["sum"], transB=1))
         result = "sum"
-    outputs = [] if words["outputs"] == "plain" else [len(arrays[f"W{depth - 1}"])]
-    if outputs:
-        nodes.append(h.make_node("Identity", [result], ["Y"]))
-    else:
-        constants["axis"] = np.array([1])
-        nodes.append(h.make_node("Squeeze", [result, "axis"], ["Y"]))
+    plain, link = words["outputs"] == "plain", words.get("link", "")
+    last, outputs = ending(h, result, plain, len(arrays[f"W{depth - 1}"]), link)
+    constants |= {"axis": np.array([1])} if not outputs else {}
     element = h.np_dtype_to_tensor_dtype(kind)
     graph = h.make_graph(
-        nodes,
+        [*nodes, *last],
         "relumine",
         [h.make_tensor_value_info("X", element, ["N", arrays["W0"].shape[1]])],
         [h.make_tensor_value_info("Y", element, ["N", *outputs])],

@@ -8,23 +8,29 @@ import numpy as np
 
 from relumine.formats.deep import DeepParameters
 from relumine.formats.parameters import Parameters
-from relumine.formats.torch_module import _array, _linear, _name, _sigma, nn, torch
+from relumine.formats.torch_module import _array, _linear, _name, _sigma, linked, nn, torch, two_rows
 from relumine.results import InvalidInput
 
 __all__ = ["from_module", "to_module"]
 
 
-def to_module(p: DeepParameters) -> Any:
-    """``nn.Sequential(Linear, σ, …, Linear)``; a network whose head has a linear part is no chain and is refused."""
+def to_module(p: DeepParameters, link: str = "") -> Any:
+    """``nn.Sequential(Linear, σ, …, Linear)`` and the layer of the link.
+
+    A network whose head has a linear part is no chain and is refused.
+    """
     if p.v is not None:
         raise InvalidInput("the head has an affine part, which is no chain of layers: use .safetensors or .onnx")
+    if link == "two classes":
+        weights, biases = (*p.weights[:-1], two_rows(p.weights[-1])), (*p.biases[:-1], two_rows(p.biases[-1]))
+        p = p._replace(weights=weights, biases=biases)
     arrays = p.arrays()
     layers = []
     for k in range(len(p.weights)):
         if k:
             layers.append(_sigma(Parameters(arrays["W0"], arrays["b0"], arrays["b0"], None, None, p.activation)))
         layers.append(_linear(torch.from_numpy(arrays[f"W{k}"]), torch.from_numpy(arrays[f"b{k}"])))
-    return nn.Sequential(*layers)
+    return linked(nn.Sequential(*layers), link)
 
 
 def from_module(module: Any) -> DeepParameters:

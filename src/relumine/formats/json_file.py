@@ -41,9 +41,9 @@ def read(path: Path) -> tuple[Parameters, Labels]:
         arrays["W"] = _empty(path, content.get("shape"))
         if arrays["a"].ndim == 2:
             arrays["a"] = arrays["a"].reshape(len(arrays["a"]), 0)
-    meta = {key: content.get(key, default) for key, default in (("activation", "relu"), ("status", ""))}
+    meta = {key: content.get(key, default) for key, default in (("activation", "relu"), ("status", ""), ("link", ""))}
     if not all(isinstance(word, str) for word in meta.values()):
-        raise ModelFileError(f"{path} is damaged: the activation or the status is not a word")
+        raise ModelFileError(f"{path} is damaged: the activation, the status or the link is not a word")
     p = Parameters(arrays["W"], arrays["b"], arrays["a"], arrays.get("v"), arrays.get("c"), meta["activation"])
     return p, check_meta(str(path), meta, p)
 

@@ -19,7 +19,7 @@ from relumine.results import ModelFileError
 
 __all__ = ["arrays", "read", "to_bytes"]
 
-_WORDS = ("format", "version", "activation", "status", "sha256")
+_WORDS = ("format", "version", "activation", "status", "link", "sha256")
 _EXPANSION, _SMALL = 16, 1 << 20  # weights hardly compress: a file that claims more than this is a bomb
 
 

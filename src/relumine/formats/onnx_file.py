@@ -1,6 +1,6 @@
 """ONNX: the network as a graph that any runtime can run, in double precision; and graphs of other tools read back.
 
-z = Gemm(x, W, b);  h = σ(z);  y = Gemm(h, a, c) [+ x v];  [Squeeze for a single output]
+z = Gemm(x, W, b);  h = σ(z);  y = Gemm(h, a, c) [+ x v];  [the link];  [Squeeze for a single output]
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from relumine.formats.parameters import (
 )
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
-__all__ = ["read", "to_bytes"]
+__all__ = ["ending", "read", "to_bytes"]
 
 _NAME = "relumine"  # of the producer and of the graph
 _OPSET, _IR = 17, 8  # old enough for every runtime of the last years
@@ -55,7 +55,6 @@ def to_bytes(
     if any(np.abs(array).max(initial=0.0) > np.finfo(kind).max for array in arrays.values()):
         raise InvalidInput("some parameters are beyond the range of float32; export with dtype='float64'")
     arrays = {name: array.astype(kind) for name, array in arrays.items()}
-    outputs = [] if p.a.ndim == 1 else [p.a.shape[0]]
     constants = {name: arrays[name] for name in "Wb"}
     constants |= {"a": np.atleast_2d(arrays["a"]), "c": np.atleast_1d(arrays["c"])}
     nodes = [h.make_node("Gemm", ["X", "W", "b"], ["z"], transB=1)]
@@ -66,13 +65,10 @@ def to_bytes(
         constants["v"] = np.atleast_2d(arrays["v"])
         nodes.append(h.make_node("Gemm", ["X", "v", "units"], ["sum"], transB=1))
         result = "sum"
-    if outputs:
-        nodes.append(h.make_node("Identity", [result], ["Y"]))
-    else:
-        constants["axis"] = np.array([1])
-        nodes.append(h.make_node("Squeeze", [result, "axis"], ["Y"]))
+    last, outputs = ending(h, result, p.a.ndim == 1, len(constants["a"]), labels.link)
+    constants |= {"axis": np.array([1])} if not outputs else {}
     graph = h.make_graph(
-        nodes,
+        [*nodes, *last],
         _NAME,
         [h.make_tensor_value_info("X", element, ["N", p.W.shape[1]])],
         [h.make_tensor_value_info("Y", element, ["N", *outputs])],
@@ -83,6 +79,24 @@ def to_bytes(
     h.set_model_props(model, signed(arrays, p.sigma, labels))  # the numbers as they are written: in dtype
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString())
+
+
+def ending(h: Any, value: str, plain: bool, outputs: int, link: str) -> tuple[list[Any], list[int]]:
+    """Nodes from the sum ``value`` (N, q) through the link to ``Y``, and the shape of a row of it.
+
+    The node for a plain output takes a constant ``axis``.
+    """
+    if link == "two classes":  # the probabilities of −z and z
+        both = h.make_node("Concat", ["minus", value], ["pair"], axis=1)
+        return [h.make_node("Neg", [value], ["minus"]), both, h.make_node("Sigmoid", ["pair"], ["Y"])], [2]
+    nodes = []
+    if link:
+        op = {"logit": "Sigmoid", "softmax": "Softmax", "log": "Exp"}[link]
+        nodes.append(h.make_node(op, [value], ["linked"], **({"axis": 1} if link == "softmax" else {})))
+        value = "linked"
+    if plain:
+        return [*nodes, h.make_node("Squeeze", [value, "axis"], ["Y"])], []
+    return [*nodes, h.make_node("Identity", [value], ["Y"])], [outputs]
 
 
 def _sigma(h: Any, p: Parameters, kind: np.dtype[Any], constants: dict[str, NDArray[Any]]) -> list[Any]:
@@ -156,7 +170,7 @@ def _own(path: Path, graph: Any, constants: dict[str, NDArray[Any]], meta: dict[
         raise ModelFileError(f"{path} is damaged: missing {', '.join(sorted(missing))}")
     W, a, c = constants["W"], np.atleast_2d(constants["a"]), np.atleast_1d(constants["c"])
     v = np.atleast_2d(constants.get("v", np.zeros((len(a), *W.shape[1:]))))  # left out of the graph where it is zero
-    if any(node.op_type == "Squeeze" for node in graph.node):
+    if meta.get("link") == "two classes" or any(node.op_type == "Squeeze" for node in graph.node):
         if {len(a), len(v), len(c)} != {1}:
             raise ModelFileError(f"{path} is damaged: one output is declared, and its weights are of several")
         a, v, c = a[0], v[0], c[0]

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
-from relumine.results import ModelFileError, Status
+from relumine.links import WORDS
+from relumine.results import Labels, ModelFileError, Status
 
 Array = NDArray[np.float64]
 
@@ -22,14 +23,16 @@ __all__ = [
     "Parameters",
     "check_meta",
     "check_origin",
+    "check_said",
     "check_shape",
     "described",
+    "said",
     "signed",
 ]
 
 FORMAT, VERSION = "relumine.network", "1"
 ARRAYS = ("W", "b", "a", "v", "c")
-_KNOWN = {"format", "version", "activation", "status", "features", "features_sha256"}
+_KNOWN = {"format", "version", "activation", "status", "link", "features", "features_sha256"}
 _LONGEST = 1 << 22  # entries along one side: an array without entries may claim any
 
 
@@ -56,13 +59,6 @@ class Parameters(NamedTuple):
         return {name: np.array(getattr(self, name), dtype=np.float64, order="C") for name in ARRAYS}
 
 
-class Labels(NamedTuple):
-    """What a file says beside the numbers: names of the d inputs (safetensors), and how the recovery ended."""
-
-    features: tuple[str, ...] = ()
-    status: str = ""
-
-
 UNLABELLED: Final = Labels()
 
 
@@ -76,9 +72,13 @@ def digest(arrays: Mapping[str, Array], sigma: str) -> str:
 
 
 def described(sigma: str, labels: Labels) -> dict[str, str]:
-    """What a file says of itself: its format, σ, and how the recovery ended."""
-    status = {"status": labels.status} if labels.status else {}
-    return {"format": FORMAT, "version": VERSION, "activation": sigma, **status}
+    """What a file says of itself: its format, σ, how the recovery ended, the link."""
+    return {"format": FORMAT, "version": VERSION, "activation": sigma, **said(labels)}
+
+
+def said(labels: Labels) -> dict[str, str]:
+    """Status and link, where there are any."""
+    return {name: word for name, word in (("status", labels.status), ("link", labels.link)) if word}
 
 
 def signed(arrays: Mapping[str, Array], sigma: str, labels: Labels) -> dict[str, str]:
@@ -103,10 +103,17 @@ def check_meta(where: str, meta: Mapping[str, str], p: Parameters) -> Labels:
         raise ModelFileError(f"{where} is damaged: its numbers do not match its checksum")
     if "sha256" not in meta and set(meta) - _KNOWN:
         raise ModelFileError(f"{where} is damaged: unknown metadata {sorted(set(meta) - _KNOWN)[0]!r} and no checksum")
-    status = meta.get("status", "")
+    return check_said(where, meta)
+
+
+def check_said(where: str, meta: Mapping[str, str]) -> Labels:
+    """Status and link as a file says them."""
+    status, link = meta.get("status", ""), meta.get("link", "")
     if status and status not in {known.value for known in Status}:
         raise ModelFileError(f"{where} is damaged: {status!r} is no status")
-    return Labels(status=status)
+    if link and link not in WORDS:
+        raise ModelFileError(f"{where} is damaged: {link!r} is no link")
+    return Labels(status=status, link=link)
 
 
 def check_shape(where: str, name: str, shape: tuple[int, ...]) -> None:

@@ -19,7 +19,7 @@ except ImportError:
 nn: Any = None if torch is None else torch.nn
 Module: Any = object if torch is None else nn.Module
 
-__all__ = ["Sigma", "WithSkip", "from_module", "to_module"]
+__all__ = ["Exp", "Sigma", "WithSkip", "from_module", "linked", "to_module", "two_rows"]
 
 
 class Sigma(Module):  # type: ignore[misc,unused-ignore]
@@ -42,6 +42,14 @@ class Sigma(Module):  # type: ignore[misc,unused-ignore]
         return value
 
 
+class Exp(Module):  # type: ignore[misc,unused-ignore]
+    """The link "log", which torch has no module for."""
+
+    def forward(self, z: Any) -> Any:
+        """e^z."""
+        return torch.exp(z)
+
+
 class WithSkip(Module):  # type: ignore[misc,unused-ignore]
     """Linear–σ–Linear plus a linear map of the input: the affine part of a network."""
 
@@ -54,15 +62,33 @@ class WithSkip(Module):  # type: ignore[misc,unused-ignore]
         return self.units(x) + self.skip(x)
 
 
-def to_module(p: Parameters) -> Any:
-    """``nn.Sequential(Linear, σ, Linear)`` in double precision, with a skip connection where v is not zero."""
+def to_module(p: Parameters, link: str = "") -> Any:
+    """``nn.Sequential(Linear, σ, Linear)`` in double precision, with a skip connection where v is not zero.
+
+    With a ``link`` the last layer is Sigmoid, Softmax or Exp; two classes are the softmax of (0, z).
+    """
+    if link == "two classes":
+        one = p.arrays()
+        p = p._replace(a=two_rows(one["a"]), v=two_rows(one["v"]), c=two_rows(one["c"]))
     arrays = {name: torch.from_numpy(array) for name, array in p.arrays().items()}
     hidden = _linear(arrays["W"], arrays["b"])
     out = _linear(torch.atleast_2d(arrays["a"]), torch.atleast_1d(arrays["c"]))
     units = nn.Sequential(hidden, _sigma(p), out)
-    if not bool(arrays["v"].any()):
-        return units
-    return WithSkip(units, _linear(torch.atleast_2d(arrays["v"]), None))
+    if bool(arrays["v"].any()):
+        units = nn.Sequential(WithSkip(units, _linear(torch.atleast_2d(arrays["v"]), None)))
+    module = linked(units, link)
+    return module[0] if len(module) == 1 else module
+
+
+def linked(module: Any, link: str) -> Any:
+    """The layers of a module and that of the link."""
+    layers = {"logit": nn.Sigmoid, "log": Exp, "softmax": lambda: nn.Softmax(1), "two classes": lambda: nn.Softmax(1)}
+    return nn.Sequential(*module, layers[link]()) if link else module
+
+
+def two_rows(part: Array) -> Array:
+    """Zeros above the parameters of one output: logits (0, z)."""
+    return np.stack([np.zeros_like(part), part])
 
 
 def _linear(weight: Any, bias: Any) -> Any:

@@ -17,6 +17,7 @@ from relumine.data.sources import Samples, Source, count, materialise, open_sour
 from relumine.data.sources.constant import without_constants
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
+from relumine.links import LinkName
 from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
 from relumine.papers.zhong2017.method import recover_zhong
@@ -24,6 +25,7 @@ from relumine.recovery.asked import Asked, check
 from relumine.recovery.diagnosis import diagnosed, running_numbers
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
+from relumine.recovery.linked import check_link, mapped_back
 from relumine.recovery.story import Case, Problem, solve
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, RelumineWarning, Status
 from relumine.run import Run
@@ -46,6 +48,7 @@ def recover(
     *,
     method: Literal["auto", "awasthi", "zhong"] = "auto",
     activation: str | Activation = "relu",
+    link: LinkName | None = None,
     sample_weight: ArrayLike | str | None = None,
     checkpoint: str | PathLike[str] | None = None,
     rng: int | np.random.Generator | None = None,
@@ -73,6 +76,10 @@ def recover(
         ReLU with biases. "zhong": tensor start and gradient descent of Zhong et al. 2017, for homogeneous activations
         without biases and output weights ±1.
     activation : str or Activation, default "relu"
+    link : {"auto", "logit", "softmax", "log"}, optional
+        y is a function of the network: a probability for each output (or two classes), the probabilities of several
+        classes, an exponential. "auto": probabilities are recognised. The network gives logits, and ``.predict`` what
+        was observed. Rows with a probability too small to have digits are left out.
     sample_weight : (n,) array, optional
         Row weights (inverse noise variances); the name of a column for files.
     checkpoint : path, optional
@@ -128,6 +135,7 @@ def recover(
     >>> found.status.value, rl.metrics.parameter_error(truth, found.network) < 1e-9
     ('exact', True)
     """
+    check_link(link)
     asked = check(
         method=method,
         width=width,
@@ -147,6 +155,9 @@ def recover(
     _warn_of_running_numbers(data)
     d, names = data.d, data.names
     data, kept = without_constants(data)
+    mapping, left = None, ""
+    if link is not None:
+        mapping, data, left = mapped_back(data, link, asked.memory)
     result = _of_a_paper(data, asked) if asked.method.name in _PAPERS else _own_way(data, asked, run)
     if not result.ok:
         result = diagnosed(result, _some(data), asked.width)
@@ -154,6 +165,9 @@ def recover(
         result = _with_constants(result, kept, d, names)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
         result = _consolidated(result)
+    if mapping is not None:
+        notes = (*result.certificate.notes, *mapping.notes, *([left] if left else []))
+        result = replace(result, mapping=mapping, certificate=replace(result.certificate, notes=notes))
     if on_failure == "raise" and not result.ok and result.status is not Status.INTERRUPTED:
         raise RecoveryFailed(result)
     return result

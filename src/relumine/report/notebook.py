@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 import numpy as np
 from markupsafe import Markup
 
+from relumine.deep import DeepNetwork
 from relumine.network import Network
 from relumine.report import story
 from relumine.results import Recovery, described
@@ -30,16 +32,19 @@ def recovery(found: Recovery) -> str:
     return str(head + figures + advice + _units(found.network, story.features(found)))
 
 
-def network(net: Network) -> str:
+def network(net: Network | DeepNetwork) -> str:
     """What it is, and its first units."""
-    head = Markup("<p><b>{}</b>, {} parameters</p>").format(described(net), net.parameters)
+    head = Markup("<p><b>{}</b>, {} parameters</p>").format(described(cast("Network", net)), net.parameters)
     return str(head + _units(net, [f"x{j}" for j in range(net.d)]))
 
 
-def _units(net: Network, names: Sequence[str]) -> Markup:
+def _units(net: Network | DeepNetwork, names: Sequence[str]) -> Markup:
     """The units of largest output weight as a table."""
     if not net.m:
         return Markup("")
+    if isinstance(net, DeepNetwork):
+        sizes = [(f"layer {k + 1}", len(b), W.shape[1]) for k, (W, b) in enumerate(net.hidden)]
+        return _table(["", "units", "inputs"], sizes)
     A = np.atleast_2d(net.a)
     units = story.choose(np.linalg.norm(A, axis=0), _UNITS, "units", "those of largest output weight")
     inputs = story.choose(np.abs(net.W).max(axis=0), _INPUTS, "inputs", "those of largest weight")

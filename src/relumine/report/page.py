@@ -5,21 +5,32 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 import relumine
+from relumine.deep import DeepNetwork
 from relumine.report import drawings, story
 from relumine.report.saved import write_text
 from relumine.results import InvalidInput, Recovery, Status
+
+Array = NDArray[np.float64]
 
 __all__ = ["render", "write"]
 
 # what a page shows at most; a larger network is cut, and the page says so
 _MAP_UNITS, _MAP_INPUTS, _IMAGES, _TABLE_UNITS, _TABLE_INPUTS, _POINTS_UNITS = 200, 400, 100, 200, 24, 500
+
+_NO_TABLES: dict[str, Any] = {
+    "table": None,
+    "table_cut": [],
+    "affine": [],
+}  # of a deep network: it has too many numbers
 
 
 def write(
@@ -75,13 +86,7 @@ def render(
     network_file: str | None = None,
 ) -> str:
     """The page as text; see :func:`write`."""
-    if hasattr(found.network, "layers"):  # a DeepNetwork
-        raise InvalidInput(
-            f"the page shows networks with one hidden layer, and this one has {len(found.network.layers) + 1}",
-            argument="report",
-            remedy="keep the network (found.network.save) or the whole result (relumine.report.save)",
-        )
-    net, here = found.network, files("relumine.report")
+    net, here, deep = found.network, files("relumine.report"), story.deep(found)
     names = story.features(found, features)
     if image_shape is not None and image_shape[0] * image_shape[1] != net.d:
         raise InvalidInput(
@@ -112,34 +117,27 @@ def render(
         version=relumine.__version__,
         usable=found.ok or found.status is Status.INTERRUPTED,
         network_file=network_file or "net.safetensors",
-        **_pictures(found, names, image_shape, target),
-        **_tables(found, names),
+        observed=story.observed(found),
+        residuals=_residuals(found, target),
+        **(_layers(deep, names, image_shape) if deep else _pictures(found, names, image_shape)),
+        **(_NO_TABLES if deep else _tables(found, names)),
     )
 
 
-def _pictures(found: Recovery, names: list[str], image_shape: tuple[int, int] | None, target: str) -> dict[str, Any]:
+def _pictures(found: Recovery, names: list[str], image_shape: tuple[int, int] | None) -> dict[str, Any]:
     net, se = found.network, found.standard_errors
     # inputs in different units of measurement are compared by what a typical change of each does
     spread = None if image_shape is not None else story.spread(found)
-    W = net.W if spread is None else net.W * spread
     size = np.linalg.norm(np.atleast_2d(net.a), axis=0)
-    units = story.choose(size, _MAP_UNITS, "units", "those of largest output weight")
-    columns = story.choose(np.abs(W).max(axis=0, initial=0.0), _MAP_INPUTS, "inputs", "those of largest weight")
     points = story.choose(size, _POINTS_UNITS, "units", "those of largest output weight")
     p = points.kept
     single = np.atleast_2d(net.a).shape[0] == 1
     a = np.atleast_2d(net.a)[0] if single else size
     se_a = None if se is None or not single else np.atleast_2d(se.a)[0]
-    pictures: dict[str, Any] = {"heat_map": None, "images": [], "units_plot": None, "loss": None, "residuals": None}
-    if net.m and image_shape is not None:
-        chosen = story.choose(size, _IMAGES, "units", "those of largest output weight")
-        pictures["images"] = drawings.images(net.W[chosen.kept], [str(i) for i in chosen.kept], image_shape)
-        units, columns = chosen, story.Cut(np.arange(net.d))
-    elif net.m:
-        pictures["heat_map"] = drawings.heat_map(
-            W[np.ix_(units.kept, columns.kept)], [str(i) for i in units.kept], [names[j] for j in columns.kept]
-        )
+    pictures: dict[str, Any] = {"layers": [], "units_plot": None, "loss": None}
     if net.m:
+        W = net.W if spread is None else net.W * spread
+        pictures["layers"] = [_weights("The units", W, size, names, image_shape)]
         pictures["units_plot"] = drawings.units_plot(
             net.b[p],
             a[p],
@@ -148,14 +146,44 @@ def _pictures(found: Recovery, names: list[str], image_shape: tuple[int, int] | 
             None if se_a is None else se_a[p],
             "output weight a" if single else "size of output weights ‖a‖",
         )
-    pictures["cut"] = [cut for cut in (units.sentence, columns.sentence) if cut]
-    pictures["largest"] = f"{np.abs(W).max(initial=0.0):.3g}"
     pictures["per"] = "per unit of each input" if spread is None else "per standard deviation of the input"
     stages = story.trace(found)
     if sum(len(losses) for _, losses in stages) > 1:
         pictures["loss"] = drawings.loss_curve(stages)
-    pictures["residuals"] = _residuals(found, target)
     return pictures
+
+
+def _layers(net: DeepNetwork, names: list[str], image_shape: tuple[int, int] | None) -> dict[str, Any]:
+    """A picture for each layer of a deep network, input side first; units that count most behind them come first."""
+    maps = [np.atleast_2d(W) for W, _ in net.maps]
+    layers, columns = [], names
+    for k, (W, behind) in enumerate(pairwise(maps)):
+        title = f"Layer {k + 1}: {len(W)} units of {W.shape[1]} {'units' if k else 'inputs'}"
+        shape = image_shape if k == 0 else None
+        layers.append(_weights(title, W, np.linalg.norm(behind, axis=0), columns, shape))
+        columns = [f"unit {i}" for i in range(len(W))]
+    outputs = f"The output: {net.q or 1} of {maps[-1].shape[1]} units"
+    layers.append(_weights(outputs, maps[-1], np.linalg.norm(maps[-1], axis=1), columns, None))
+    return {"layers": layers, "units_plot": None, "loss": None, "per": "per unit of what goes in"}
+
+
+def _weights(
+    title: str, W: Array, size: Array, names: Sequence[str], image_shape: tuple[int, int] | None
+) -> dict[str, Any]:
+    """W (m, k) as a heat map, or each row as an image; ``size`` (m,): which rows count most."""
+    reason = "those of largest output weight"
+    units = story.choose(size, _IMAGES if image_shape is not None else _MAP_UNITS, "units", reason)
+    columns = story.choose(np.abs(W).max(axis=0, initial=0.0), _MAP_INPUTS, "inputs", "those of largest weight")
+    rows = [str(i) for i in units.kept]
+    pictures: list[dict[str, str]] = []
+    heat_map = None
+    if image_shape is not None:
+        pictures, columns = drawings.images(W[units.kept], rows, image_shape), story.Cut(np.arange(W.shape[1]))
+    else:
+        heat_map = drawings.heat_map(W[np.ix_(units.kept, columns.kept)], rows, [names[j] for j in columns.kept])
+    cut = [sentence for sentence in (units.sentence, columns.sentence) if sentence]
+    largest = f"{np.abs(W).max(initial=0.0):.3g}"
+    return {"title": title, "heat_map": heat_map, "images": pictures, "cut": cut, "largest": largest}
 
 
 def _residuals(found: Recovery, target: str, most: int = 4) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from relumine.deep import DeepNetwork
 from relumine.formats.files import write_atomically
 from relumine.metrics import match
 from relumine.network import Network
@@ -53,12 +54,29 @@ def recovery(found: Recovery, features: Sequence[str] | None = None) -> Any:
         ``figure.savefig("found.png")`` writes it; a notebook shows it.
     """
     names = story.features(found, features)
+    deep = story.deep(found)
+    if deep is not None:
+        return _layers(found, deep)
     with _style():
         figure = _figure(11, 3.6)
         units, loss, weights = figure.subplots(1, 3, width_ratios=[1.2, 1, 1])
         _heat_map(figure, units, found, names)
         _losses(loss, found)
         _bias_and_output(weights, found)
+        figure.suptitle(f"{found.status.title}. {found.message}", x=0.01, ha="left", fontsize=9, color="0.35")
+    return figure
+
+
+def _layers(found: Recovery, net: DeepNetwork) -> Any:
+    """A heat map for each map of a deep network, input side first."""
+    with _style():
+        figure = _figure(3.6 * len(net.maps), 3.6)
+        for k, (axes, (W, _)) in enumerate(zip(figure.subplots(1, len(net.maps)), net.maps)):
+            W = np.atleast_2d(W)
+            largest = float(np.abs(W).max(initial=0.0)) or 1.0
+            axes.imshow(W, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+            title = f"layer {k + 1}: {len(W)} units" if k + 1 < len(net.maps) else "output"
+            axes.set(xlabel="input" if not k else "unit before", title=title)
         figure.suptitle(f"{found.status.title}. {found.message}", x=0.01, ha="left", fontsize=9, color="0.35")
     return figure
 

@@ -19,6 +19,7 @@ from relumine.deep import DeepNetwork
 from relumine.extraction import Extraction
 from relumine.formats.files import write_atomically
 from relumine.formats.json_text import parsed
+from relumine.links import Link
 from relumine.network import Network
 from relumine.results import (
     Cause,
@@ -85,6 +86,7 @@ def as_dict(found: Recovery) -> dict[str, Any]:
         "search": _plain(found.search),
         "shown": None if found.shown is None else _plain(found.shown),
         "origin": _plain(found.origin),
+        "link": found.labels.link or None,
         "asked": {key: getattr(found, key) for key in _ASKED} if isinstance(found, Extraction) else None,
     }
 
@@ -155,6 +157,7 @@ def from_dict(content: Mapping[str, Any]) -> Recovery:
     parts: dict[str, Any] = {
         key: kind(content.get(key) if key == "diagnosis" else content[key]) for key, kind in kinds.items()
     }
+    parts["mapping"] = _or_none(Link.of)(content.get("link"))
     if asked is None:
         return Recovery(network, **parts)
     return Extraction(network, **parts | {key: _whole(asked[key]) for key in _ASKED})

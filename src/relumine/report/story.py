@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.deep import DeepNetwork
 from relumine.extraction import Extraction
 from relumine.report.axes import label
 from relumine.results import InvalidInput, Predictions, Recovery, Status, counted
@@ -21,7 +22,9 @@ __all__ = [
     "advice",
     "cards",
     "choose",
+    "deep",
     "features",
+    "observed",
     "parameter_table",
     "shown",
     "spread",
@@ -168,11 +171,28 @@ def trace(found: Recovery) -> list[tuple[str, list[float]]]:
 
 
 def shown(found: Recovery) -> Predictions | None:
-    """True and predicted outputs of some rows, (k, q) each, if the result holds them and they can be drawn."""
+    """True and predicted outputs of some rows, (k, q) each, if the result holds them and they can be drawn.
+
+    With a link they are what was observed: probabilities.
+    """
     pair = found.shown
     if pair is None or not pair.truth.size or not np.isfinite([pair.truth, pair.predicted]).all():
         return None
-    return pair
+    if found.mapping is None:
+        return pair
+    truth, predicted = (found.mapping.answers(Z).reshape(len(Z), -1) for Z in (pair.truth, pair.predicted))
+    return Predictions(truth, predicted, pair.unseen)
+
+
+def observed(found: Recovery) -> str:
+    """What stands before the name of the target in the network's formula: the link."""
+    return {None: "", "log": "log ", "softmax": "logits of "}.get(found.link, "logit of ")
+
+
+def deep(found: Recovery) -> DeepNetwork | None:
+    """The network, if it has several hidden layers."""
+    net: Any = found.network
+    return net if isinstance(net, DeepNetwork) else None
 
 
 def parameter_table(

@@ -1,0 +1,232 @@
+"""What was asked of `extract`, checked in one place before the box is opened.
+
+Options are grouped by what they are about: :class:`Manner`, how the box is asked; :class:`Region`, where;
+:class:`Shape`, what is known of the layers. What belongs to none of them is for the search among random rows,
+:func:`relumine.recover`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from relumine.activations import Activation
+from relumine.extraction.boxes import Box, Form
+from relumine.extraction.queries import Queries
+from relumine.extraction.random_rows import PROBE
+from relumine.extraction.region import Region
+from relumine.links import LINKS
+from relumine.recovery import asked as recovery
+from relumine.results import InvalidInput, ProgressCallback
+from relumine.run import Run
+
+__all__ = ["Asked", "Manner", "Shape", "check"]
+
+_LIMIT = 3600.0  # seconds, where the user gives none: an endless search helps nobody, and a log can be resumed
+Group = TypeVar("Group")
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How the box is asked: form of its inputs, size and number of calls, patience, and the file of the log."""
+
+    rows: str | None = None
+    columns: Sequence[str] | None = None
+    batch: int = 4096
+    retries: int = 4
+    pause: float = 0.05
+    timeout: float = 300.0
+    workers: int = 1
+    rate_limit: float | None = None
+    save: str | os.PathLike[str] | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        _one_of("rows", self.rows, (None, "one", "many"))
+        if self.columns is not None and (isinstance(self.columns, str) or not len(self.columns)):
+            raise InvalidInput(
+                f"columns is a list of names, one for each input; got {self.columns!r}", argument="columns"
+            )
+        for name, least in (("batch", 1), ("workers", 1), ("retries", 0)):
+            _whole(name, getattr(self, name), least)
+        _positive("timeout", self.timeout)
+        if not (isinstance(self.pause, int | float | np.number) and self.pause >= 0.0):
+            raise InvalidInput(f"pause is a number of seconds, got {self.pause!r}", argument="pause")
+        if self.rate_limit is not None:
+            _positive("rate_limit", self.rate_limit, " of rows per second")
+        if self.resume and self.save is None:
+            raise InvalidInput(
+                "resume=True needs save=, the file with the queries of the run to go on from", argument="save"
+            )
+        if self.save is not None:
+            _target(Path(self.save), self.resume)
+
+    def form(self, link: str | None) -> Form:
+        """How a function wants to be asked."""
+        return Form(link, self.rows, None if self.columns is None else tuple(map(str, self.columns)))
+
+    def log(self, box: Box, dim: int, seed: int, run: Run) -> Queries:
+        """The log, with the answers of an earlier run if there are any."""
+        log = Queries(
+            box,
+            dim,
+            retries=self.retries,
+            pause=self.pause,
+            rate_limit=self.rate_limit,
+            batch=self.batch,
+            save=None if self.save is None else Path(self.save),
+            timeout=self.timeout,
+            workers=self.workers,
+            run=run,
+        )
+        log.seed = seed
+        if self.resume and log.file is not None and log.file.exists():
+            log.resume()
+        return log
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the user says of the hidden layers: ``width`` of the only one, or ``depth`` and ``widths`` of several."""
+
+    width: int | None = None
+    depth: int | None = None
+    widths: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.width is not None and not _is_whole(self.width, 0):
+            raise InvalidInput(
+                f"width must be a whole number ≥ 0 or None (find it), got {self.width!r}", argument="width"
+            )
+        if self.depth is not None and not _is_whole(self.depth, 1):
+            raise InvalidInput(f"depth is a number of hidden layers, at least 1; got {self.depth!r}", argument="depth")
+        if self.widths is None:
+            return
+        good = np.ndim(self.widths) == 1 and len(self.widths) and all(_is_whole(m, 1) for m in self.widths)
+        if not good or self.depth not in (None, len(self.widths)) or self.width is not None:
+            raise InvalidInput(
+                f"widths are the units of each hidden layer, as many as depth says; got {self.widths!r}",
+                argument="widths",
+                remedy="give width for one layer, or widths for several",
+            )
+        object.__setattr__(self, "widths", tuple(int(m) for m in self.widths))
+        object.__setattr__(self, "depth", len(self.widths))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that has passed all checks; ``search``: options of the search among random rows."""
+
+    manner: Manner
+    region: Region
+    shape: Shape
+    dim: int | None
+    budget: int | None
+    queries: str
+    growth: float
+    link: str | None
+    seed: int
+    seconds: float | None
+    progress: ProgressCallback | None
+    activation: Activation
+    search: dict[str, Any]
+
+    @property
+    def limit(self) -> float:
+        """Seconds that it may take."""
+        return _LIMIT if self.seconds is None else self.seconds
+
+
+def check(options: Mapping[str, Any]) -> Asked:
+    """The request by the names of its arguments, or what is wrong with it."""
+    left = dict(options)
+    dim, budget, growth = left.pop("dim"), left.pop("budget"), left.pop("growth", 1.5)
+    queries, link, rng = left.pop("queries"), left.pop("link"), left.pop("rng")
+    seconds, progress = left.pop("seconds"), left.pop("progress", None)
+    _one_of("queries", queries, ("chosen", "random"))
+    _one_of("link", link, (None, *LINKS))
+    if dim is not None:
+        _whole("dim", dim, 1)
+    if budget is not None:
+        _whole("budget", budget, 2 * PROBE)
+    if not (isinstance(growth, int | float | np.number) and growth > 1.0):
+        raise InvalidInput(f"growth must be above 1, got {growth!r}", argument="growth")
+    if seconds is not None:
+        _positive("seconds", seconds)
+    shape, manner, region = _group(Shape, left), _group(Manner, left), _group(Region, left)
+    if link is not None and region.sampler is not None:
+        raise InvalidInput("link= with a sampler: where answers have digits is not known", argument="link")
+    sigma = _search(shape.width, progress, left.pop("on_failure"), left)
+    seed = _seed(rng)
+    return Asked(manner, region, shape, dim, budget, queries, float(growth), link, seed, seconds, progress, sigma, left)
+
+
+def _group(kind: Callable[..., Group], left: dict[str, Any]) -> Group:
+    """One group of options, taken out of those that are left."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: left.pop(name) for name in names if name in left})
+
+
+def _search(width: int | None, progress: Any, on_failure: Any, options: Mapping[str, Any]) -> Activation:
+    """Check the options of :func:`relumine.recover`, all but those of a source of samples; the activation."""
+    named = {"method": "auto", "activation": "relu", "starts": None, "affine": "keep"}
+    of_source = recovery.known_options(recovery.METHODS["auto"])[0]
+    odd = next((name for name in options if name in (*of_source, "checkpoint", "checkpoint_every")), None)
+    if odd is not None:
+        raise InvalidInput(f"{odd} is for samples; a black box has none", argument=odd, remedy="leave it out")
+    return recovery.check(
+        **{name: options.get(name, default) for name, default in named.items()},
+        width=width or 1,  # found by guesses, which any method takes
+        weighted=False,
+        checkpoint=None,
+        rng=0,
+        seconds=None,
+        on_failure=on_failure,
+        progress=progress,
+        options={name: value for name, value in options.items() if name not in named},
+    ).activation
+
+
+def _target(target: Path, resume: bool) -> None:
+    """The file of the log, refused before the box is asked if it cannot be written."""
+    if target.exists() and not resume:
+        raise InvalidInput(f"{target} exists; pass resume=True to go on from it, or name another file", argument="save")
+    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InvalidInput(
+            f"save={str(target)!r}: there is no folder {target.parent} in which it can be written", argument="save"
+        )
+
+
+def _seed(rng: Any) -> int:
+    """A number from which the random streams of the run are drawn."""
+    try:
+        generator = np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"rng must be a whole number ≥ 0, a numpy Generator or None; got {rng!r}", argument="rng"
+        ) from None
+    return int(rng) if isinstance(rng, int | np.integer) else int(generator.integers(2**63))
+
+
+def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if not any(value is known or value == known for known in allowed):
+        raise InvalidInput(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}", argument=name)
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if not _is_whole(value, least):
+        raise InvalidInput(f"{name} must be a whole number, at least {least}; got {value!r}", argument=name)
+
+
+def _positive(name: str, value: Any, what: str = "") -> None:
+    if not (isinstance(value, int | float | np.number) and not isinstance(value, bool) and value > 0.0):
+        raise InvalidInput(f"{name} must be a positive number{what}, got {value!r}", argument=name)

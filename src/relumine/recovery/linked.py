@@ -1,0 +1,42 @@
+"""Samples whose outputs are probabilities, or exponentials, mapped back to values of a network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from relumine.data.sources import Samples, Source, count, materialise
+from relumine.links import LINKS, Link, link_of
+from relumine.results import InvalidInput, counted
+
+__all__ = ["check_link", "mapped_back"]
+
+
+def check_link(link: object) -> None:
+    """Refuse what is no name of a link."""
+    if link is not None and link not in LINKS:
+        raise InvalidInput(f"link must be one of {', '.join(LINKS)}, or None; got {link!r}", argument="link")
+
+
+def mapped_back(data: Samples | Source, asked: str, memory: float) -> tuple[Link | None, Samples | Source, str]:
+    """The link, the samples with values of the network as outputs, and a note on rows that were left out.
+
+    Rows with a probability too small to have digits say nothing about the network's value there. Which rows those are
+    is known after all of them were read, so they have to fit in ``memory``.
+    """
+    if 8.0 * count(data) * (data.d + data.q) > memory:
+        raise InvalidInput("link= needs all rows in memory", argument="link", remedy="raise memory=, or use fewer rows")
+    rows = materialise(data)
+    link = link_of(asked, rows.Y, rounded=True)
+    if link is None:
+        return None, rows, ""
+    link = replace(link, grid=0.0)  # for lines, which take noise for constant
+    Z = link.values(rows.Y)
+    good = np.isfinite(Z).all(axis=1)
+    if good.sum() < 2:
+        raise InvalidInput("no probability has digits: each is 0 or 1, or rounded to a few decimals", argument="link")
+    y = Z[good, 0] if rows.vector or link.pair else Z[good]
+    weight = None if rows.weight is None else rows.weight[good]
+    left = f"{counted(int((~good).sum()), 'row')} with too few digits left out" if not good.all() else ""
+    return link, Samples(rows.X[good], y, weight, rows.names, label=rows.label), left
