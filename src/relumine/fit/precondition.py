@@ -54,10 +54,10 @@ def across(lin: Linearisation, damping: Array) -> Preconditioner:
     factor, gram = cho_factor(K), cho_factor(at.G + _SHIFT * np.trace(at.G) / m * np.eye(m))
 
     def apply(x: Unknowns) -> Unknowns:
-        stacked = cho_solve(factor, np.concatenate([x.U, x.tau.T]))
+        stacked = cho_solve(factor, np.concatenate([x.U, x.tau.T]), check_finite=False)
         tau = np.zeros_like(x.tau)
         tau[free] = stacked[m:].T[free]
-        return Unknowns(stacked[:m], cho_solve(gram, x.A), tau)
+        return Unknowns(stacked[:m], cho_solve(gram, x.A, check_finite=False), tau)
 
     return apply
 
