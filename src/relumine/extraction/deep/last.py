@@ -41,10 +41,19 @@ def finish(at: Inquiry, units: list[Unit]) -> tuple[DeepNetwork | None, Pairs | 
         return None, None
     if inliers < 0.7 * len(X):
         return None, at.between(X[~fits], X[fits])
-    idle = np.abs(B[: len(units)]).max(axis=1) <= 1e-7 * np.abs(B[: len(units)]).max()
+    loud = np.abs(B[: len(units)]).max(axis=1)
+    # a unit that was found twice, once badly: nearly all of it goes to the better one
+    twins = _alike(np.column_stack([V, c])) & (loud[:, None] < 1e-3 * loud)
+    idle = (loud <= 1e-7 * loud.max()) | twins.any(axis=1)
     if idle.any():
         return finish(at, [u for u, no in zip(units, idle) if not no])
     return _repaired(at, _head(at, units, B), np.array([u.known for u in units]))
+
+
+def _alike(T: Array) -> NDArray[np.bool_]:
+    """Which rows are parallel to a thousandth, (m, m)."""
+    T = T / np.linalg.norm(T, axis=1, keepdims=True)
+    return np.asarray(np.abs(T @ T.T) > 1.0 - 1e-6)
 
 
 def affine(at: Inquiry) -> DeepNetwork | None:

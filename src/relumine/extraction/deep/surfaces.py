@@ -36,9 +36,8 @@ _STRAY = 1e-3  # how far from where (1) puts it the second kink may be, over the
 _CROSSINGS = 60  # hyperplanes that a ray may cross
 _ROUNDS, _IDLE = 40, 6  # of rays; of them without a weight that is new
 _MISSES = 8  # kinks that may not be where they should, beyond one for every weight found: they need not show everywhere
-_CHECKS = 6  # places in other regions at which the whole surface is held against the box; half of them must show it
-_SPARE = 4  # points beyond those that determine θ
-_NOTHING = 1e-6  # smallest over second smallest singular value: measured 1e-12 … 1e-9 for the points of one unit
+_CHECKS, _SHOWN = 6, 0.6  # places in other regions where the surface is held against the box; share that must show it
+_NOTHING = 1e-5  # smallest over second smallest singular value: measured 1e-12 … 1e-9 for the points of one unit
 
 
 class Lift:
@@ -73,13 +72,17 @@ class Lift:
 
 @dataclass
 class Surface:
-    """{θ·φ = 0} with signs ``s`` (m,); ``seen``: entries of φ that are on somewhere on it; ``points`` on it."""
+    """{θ·φ = 0} with signs ``s`` (m,); ``seen``: entries of φ that are on somewhere on it; ``points`` on it.
+
+    ``error``: that of θ, about.
+    """
 
     lift: Lift
     s: Array
     theta: Array
     seen: Mask
     points: list[Array] = field(default_factory=list)
+    error: float = 1e-5
 
     def value(self, X: Array) -> Array:
         """θ·φ at the rows of X."""
@@ -102,6 +105,7 @@ class Surface:
         return 0.5 * a, self.theta[m:-1] + 0.5 * (a * self.s) @ self.lift.V
 
 
+_FINE = 1e-8  # error of weights that all points determine well; of others it was up to 1e-4
 _SAME = 1e-8  # |θ·φ| over ‖θ‖‖φ‖ at a kink of the surface: measured 1e-12 … 1e-10
 
 
@@ -110,10 +114,10 @@ def only(F: Array) -> Array | None:
     F = F / np.linalg.norm(F, axis=1, keepdims=True)
     scale = np.linalg.norm(F, axis=0)
     use = scale > 0.0
-    if use.sum() < 2 or len(F) < use.sum() + _SPARE:
+    if use.sum() < 2 or len(F) < use.sum():
         return None
     s, Vt = np.linalg.svd(F[:, use] / scale[use], full_matrices=False)[1:]
-    if s[-1] > _NOTHING * s[-2] or s[-2] < 1e-7 * s[0]:
+    if s[-1] > _NOTHING * s[-2] or s[-2] < 1e-6 * s[0]:
         return None
     theta = np.zeros(len(scale))
     theta[use] = Vt[-1] / scale[use]
@@ -139,7 +143,14 @@ def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> S
         missed, gained, idle = missed + len(crossings) - new, gained + new, 0 if new else idle + 1
         if missed > _MISSES + gained:
             return None
-    return surface if _holds(ask, surface, rng) else None
+    # a unit further behind is followed for a while, too
+    half = surface.seen[: lift.m].sum() >= 0.5 * lift.m
+    if not half or not _holds(ask, surface, rng):
+        return None
+    theta = only(lift(np.array(surface.points), surface.s))  # weights were found one after the other: now together
+    if theta is not None:
+        surface.theta, surface.error = theta, _FINE
+    return surface
 
 
 def _begun(lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface:
@@ -299,9 +310,10 @@ def _holds(ask: Asked, surface: Surface, rng: Rng) -> bool:
             ways.append(_NARROW * room * n)
         if len(bases) == _CHECKS:
             break
-    found = [y is not None and np.linalg.norm(y - x) <= 0.1 * np.linalg.norm(w)
-             for x, w, y in zip(bases, ways, _kinks(ask, bases, ways))]  # fmt: skip
-    return len(bases) > 0 and sum(found) >= 0.5 * len(bases)
+    found = _kinks(ask, bases, ways)
+    shown = [y for x, w, y in zip(bases, ways, found) if y is not None and abs((y - x) @ w) <= 0.5 * (w @ w)]
+    surface.points += shown
+    return len(bases) > 0 and len(shown) >= _SHOWN * len(bases)
 
 
 def _size(x: Array) -> float:
