@@ -30,7 +30,7 @@ __all__ = ["Found", "extract_deep"]
 _ROUNDS, _BRIEF = 40, 8  # looks at a layer; where the one before it may be another
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
 _MOVES = 25  # pairs of inputs that the known layers cannot tell apart
-_OPEN = 1  # times that signs may stay open before the next layer is looked at instead
+_OPEN = 6  # times that signs may stay open before the next layer is asked for them; at once where rows are dependent
 
 
 _KINDS = {
@@ -143,7 +143,7 @@ class _Looks:
                 options = self.options(units)
                 if options:
                     return options
-                if self.open >= _OPEN:
+                if self.open >= (1 if len(units) > self.at.known.width else _OPEN):
                     return self.behind(units)
         raise Stop(f"layer {k + 1}: {self.why}")
 
