@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.data.sources import Samples
-from relumine.recovery.otherwise import Otherwise, otherwise, probabilities
+from relumine.recovery.otherwise import Otherwise, classes, otherwise, probabilities
 from relumine.results import Cause, Diagnosis, Recovery, counted
 
 Array = NDArray[np.float64]
@@ -24,7 +24,6 @@ Array = NDArray[np.float64]
 __all__ = ["DIAGNOSES", "Failure", "diagnosed", "running_numbers"]
 
 _NEEDED, _HOPE = 5, 2.5  # numbers per parameter that find a network at once, and below which none is found as a rule
-_FEW = 20  # different values of a target up to which it is a set of classes, with 20 rows for each
 _LATTICE = 8  # different values of an input up to which kinks between them are not seen
 _OFF = 8.0  # robust standard deviations: 1 row in 10¹⁵ of a Gaussian
 _OFF_SHARE, _CARRIED = 0.05, 0.5  # at most so many rows are outliers, and they carry so much of the squares
@@ -129,8 +128,8 @@ def _few_possible_rows(failure: Failure) -> Words | None:
 
 
 def _classes(failure: Failure) -> Words | None:
-    values = max(np.unique(column).size for column in failure.Y.T)
-    if not 2 <= values <= max(2, min(_FEW, len(failure.Y) // _FEW)):
+    values = classes(failure.Y)
+    if not values:
         return None
     listed = " and ".join(f"{value:g}" for value in np.unique(failure.Y)) if values == 2 else ""
     which = f"only two values ({listed})" if failure.Y.shape[1] == 1 and values == 2 else f"only {values} values"
@@ -190,7 +189,7 @@ def _outliers(failure: Failure) -> Words | None:
     worst = off[np.argsort(-left[off], kind="stable")][:8]
     more = "" if off.size <= len(worst) else f" and {off.size - len(worst)} more"
     return (
-        f"{counted(off.size, 'row')} of {counted(len(left), 'row')} {'does' if off.size == 1 else 'do'} not belong to "
+        f"{counted(off.size, 'row')} of {len(left)} {'does' if off.size == 1 else 'do'} not belong to "
         f"the others: {', '.join(str(i) for i in np.sort(worst))}{more} (counted from 0, without a header), where the "
         f"network is off by up to {left[worst[0]]:.3g} of the spread of y; half of the rows are within "
         f"{float(np.median(left)):.2g}.",
@@ -260,6 +259,6 @@ def running_numbers(X: Array, names: tuple[str, ...] | None) -> tuple[str, str] 
         a_range = float(np.ptp(column)) == n - 1 and np.unique(column).size == n
         if in_order or a_range:
             called = f"column {j}" if names is None else f"column {names[j]!r}"
-            how = "it" if names is None else f"it: ignore=[{names[j]!r}]"
-            return called, f"If it only numbers the rows, leave out {how}."
+            how = "" if names is None else f": ignore=[{names[j]!r}]"
+            return called, f"If it only numbers the rows, leave it out{how}."
     return None

@@ -1,4 +1,4 @@
-"""Another explanation, tried briefly: a target without kinks, or one behind a logistic function.
+"""Another explanation, tried briefly: classes, a target without kinks, or one behind a logistic function.
 
 Where as many other units, or the same units of another target, leave a fraction of what these leave, no number of
 starts will find a network of the kind asked for. A second of work, asked for when the first starts did not succeed.
@@ -20,9 +20,10 @@ from relumine.fit.starts import random_directions
 from relumine.recovery.task import MemoryTask, make_task
 from relumine.results import Cause, InvalidInput
 
-__all__ = ["Otherwise", "otherwise", "probabilities"]
+__all__ = ["Otherwise", "classes", "otherwise", "probabilities"]
 
 _UNITS, _ROWS = 16, 1500
+_FEW = 20  # values up to which a target is a set of classes
 _STARTS = 3  # one tanh start in four sticks
 # What is left, over what the other explanation leaves: with 16 units, d = 3, 6, 10 and 2000 rows 19 … 9000 times for
 # sines, products and tanh networks, at most 1.7 times for ReLU networks of one or two hidden layers and for steps.
@@ -50,6 +51,8 @@ def otherwise(samples: Samples, sigma: Activation) -> Otherwise | None:
     True
     """
     few = samples if samples.n <= _ROWS else Samples(samples.X[:_ROWS], samples.y[:_ROWS])
+    if classes(samples.Y):
+        return Otherwise(Cause.CLASSES, float("nan"))
     try:
         task = make_task(few, sigma, np.random.default_rng(0))
         if not task.bent.any() or task.widest(0.5) < 4:
@@ -67,6 +70,12 @@ def otherwise(samples: Samples, sigma: Activation) -> Otherwise | None:
     except InvalidInput:  # the first rows may be special: a column that is constant there
         pass
     return None
+
+
+def classes(Y: np.ndarray) -> int:
+    """How many values the outputs (n, q) take, if they are few enough, 20 rows for each, to be classes; else 0."""
+    values = max(int(np.unique(column).size) for column in Y.T)
+    return values if 2 <= values <= max(2, min(_FEW, len(Y) // _FEW)) else 0
 
 
 def probabilities(Y: np.ndarray) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from relumine.data.sources.checks import Kinds, Piece, check_rows
 from relumine.data.sources.columns import Columns, pick
 from relumine.data.sources.delimited import Csv
 from relumine.data.sources.samples import Samples, as_samples
@@ -27,9 +28,9 @@ def encoded_files(
     paths: Any, target: Any, features: Any, weight: Any, one_hot: Levels, impute: str | None, **options: Any
 ) -> Samples:
     """The columns of files, read into memory."""
-    text = {name: options.pop(name, None) for name in ("delimiter", "decimal")}
+    dialect = {name: options.pop(name, None) for name in ("delimiter", "decimal")}
     files, skip = find_files(paths), options["bad_rows"] == "skip"
-    reader = reader_of(files, skip, **text)
+    reader = reader_of(files, skip, **dialect)
     schema = reader.schema(files[0])
     columns = pick(files[0], _allowed(schema, target, weight, one_hot), target, features, weight)
     parts = []
@@ -47,7 +48,9 @@ def encoded_files(
             parts.append(block)
     whole = pa.Table.from_batches(parts)
     values = {name: whole.column(name).to_numpy() for name in columns.all}
-    return _samples(values, columns, {c for c in columns.features if schema[c] is not None}, one_hot, impute, options)
+    place = files[0] if len(files) == 1 else "all files together", reader.first_row if isinstance(reader, Csv) else 0
+    text = {c for c in columns.features if schema[c] is not None}
+    return _samples(values, columns, text, one_hot, impute, options, place)
 
 
 def encoded_frame(
@@ -57,7 +60,8 @@ def encoded_frame(
     schema = {str(c): None if getattr(t, "kind", "O") in "fiub" else str(t) for c, t in frame.dtypes.items()}
     columns = pick("the dataframe", _allowed(schema, target, weight, one_hot), target, features, weight)
     values = {name: frame[name].to_numpy() for name in columns.all}
-    return _samples(values, columns, {c for c in columns.features if schema[c] is not None}, one_hot, impute, options)
+    text = {c for c in columns.features if schema[c] is not None}
+    return _samples(values, columns, text, one_hot, impute, options, ("", 0))
 
 
 def _allowed(schema: dict[str, str | None], target: Any, weight: Any, one_hot: Levels) -> dict[str, str | None]:
@@ -73,6 +77,7 @@ def _samples(
     one_hot: Levels,
     impute: str | None,
     options: dict[str, Any],
+    place: tuple[str, int],
 ) -> Samples:
     """All columns as numbers, under the names they then have; what was done is in ``assumed``."""
     named: dict[str, Array] = {}
@@ -84,10 +89,13 @@ def _samples(
         else:
             column = np.array(values[name], dtype=np.float64)
             named[name] = _filled(name, column, said) if impute == "median" else column
-    Y = np.column_stack([np.array(values[c], dtype=np.float64) for c in columns.targets] or [np.empty((0, 0))])
+    n = len(next(iter(named.values())))
+    Y = np.column_stack([np.empty((n, 0)), *(np.array(values[c], dtype=np.float64) for c in columns.targets)])
     y = None if not columns.targets else Y[:, 0] if columns.vector else Y
     weight = None if columns.weight is None else np.array(values[columns.weight], dtype=np.float64)
-    found = as_samples(np.column_stack(list(named.values())), y, weight, bad_rows=options["bad_rows"])
+    X, kinds = np.column_stack(list(named.values())), Kinds("input", "target", tuple(named), columns.targets)
+    check_rows(Piece(X, Y, weight, *place), 0, kinds, X.dtype, options["bad_rows"] == "skip")  # with names and places
+    found = as_samples(X, y, weight, bad_rows=options["bad_rows"])
     found.names, found.assumed = tuple(named), tuple(said)
     return found
 
