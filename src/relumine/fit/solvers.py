@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrs
 
 from relumine.fit.projection import Linearisation, Unknowns
 from relumine.fit.rows import NOTHING
@@ -79,10 +80,11 @@ class ConjugateGradients:
         factor, gram = cho_factor(K), cho_factor(at.G + 1e-12 * np.trace(at.G) / m * np.eye(m))
 
         def apply(x: Unknowns) -> Unknowns:
-            stacked = cho_solve(factor, np.concatenate([x.U, x.tau.T]), check_finite=False)
+            # LAPACK itself: for small systems the checks of cho_solve take longer than the product over the rows
+            stacked = dpotrs(factor[0], np.concatenate([x.U, x.tau.T]), lower=factor[1])[0]
             tau = np.zeros_like(x.tau)
             tau[free] = stacked[m:].T[free]
-            return Unknowns(stacked[:m], cho_solve(gram, x.A, check_finite=False), tau)
+            return Unknowns(stacked[:m], dpotrs(gram[0], x.A, lower=gram[1])[0], tau)
 
         return apply
 
