@@ -33,6 +33,7 @@ _FOLDS = 3  # at least
 _LOOKS = 3  # for rows that do not belong: without the worst of them, others show
 _NARROW = 1000  # rows from which two folds are enough to leave out widths
 _PAYS = 0.9  # of the error: what a width must come down to for a wider one to be tried
+_BEFORE, _AFTER = 5, 4  # strengths before and from the best of the first fold on that the other folds go through
 _WORSE = 3  # strengths in a row that did worse than the best before the path is left
 # Standard errors of the difference within which the simpler choice is taken. One costs up to 0.005 of R², a half
 # nothing (seven tables, four folds): the differences are taken row by row, and are sharp.
@@ -183,7 +184,7 @@ def choose(samples: Samples, sigma: Activation, asked: Asked, rng: np.random.Gen
     if not distinct:
         return Choice(0, 1.0 if asked.alpha is None else asked.alpha)
     few = _taken(samples, numbers)
-    table, widths, ends = _Table(few), _widths(asked, distinct, samples.d), dict[int, int]()
+    table, widths, windows = _Table(few), _widths(asked, distinct, samples.d), dict[int, slice]()
     affine = not widths or (asked.width is None and asked.alpha is None)
     seeds = rng.integers(2**31, size=int(fold_of.max()) + 1)
     for fold, seed in enumerate(seeds):
@@ -192,7 +193,7 @@ def choose(samples: Samples, sigma: Activation, asked: Asked, rng: np.random.Gen
         problem = Problem.of(split(few, np.flatnonzero(aside))[0], sigma)
         for shrinkage in SHRINKAGES if affine else ():
             table.note((0, shrinkage), problem.affine(shrinkage), aside)
-        widths = _fold(table, problem, asked, widths, ends, aside, int(seed), wider=fold == 0)
+        widths = _fold(table, problem, asked, widths, windows, aside, int(seed), wider=fold == 0)
         if len(few.Y) >= _NARROW and fold < 2 and widths:
             widths = _narrowed(table, widths, 2 - fold)
     # where there will be more rows than were chosen by, they will pay for the less simple of two that tie
@@ -205,17 +206,17 @@ def _fold(
     problem: Problem,
     asked: Asked,
     widths: Sequence[int],
-    ends: dict[int, int],
+    windows: dict[int, slice],
     aside: NDArray[np.bool_],
     seed: int,
     *,
     wider: bool,
 ) -> list[int]:
-    """Try widths on one fold, each as far along its path as ``ends`` says; returns those that were tried."""
+    """Try widths on one fold, each on the part of its path that ``windows`` says; returns those that were tried."""
     tried: list[int] = []
     least = np.inf
     for k in widths:
-        ridges = asked.ridges[: ends.get(k, len(asked.ridges))]
+        ridges = asked.ridges[windows.get(k, slice(None))]
         if asked.init is None:
             nets = problem.path(k, ridges, np.random.default_rng([seed, k]))
         else:
@@ -227,7 +228,7 @@ def _fold(
             error = table.note((k, ridge), net, aside)
             best, worse = (error, 0) if error < best else (best, worse + 1)
             if worse == 0 and wider:
-                ends[k] = at + 4  # other folds look three strengths further, not more
+                windows[k] = slice(max(at - _BEFORE, 0), at + _AFTER)
             if worse >= _WORSE:
                 break
         tried.append(k)
@@ -261,7 +262,10 @@ def _widths(asked: Asked, distinct: int, d: int) -> list[int]:
         return [asked.init.m]
     if distinct < _FEW or asked.width == 0:
         return []
-    return [k for k in WIDTHS if k * (d + 2) <= distinct] if asked.width is None else [asked.width]
+    if asked.width is not None:
+        return [asked.width]
+    # many rows do as well with few of fifteen units, by a strong ridge, as with five
+    return [k for k in WIDTHS if k * (d + 2) <= distinct and (k > WIDTHS[0] or distinct < _NARROW)]
 
 
 def _folds(samples: Samples, folds: int, rng: np.random.Generator) -> tuple[Numbers, Numbers, int]:

@@ -54,7 +54,6 @@ def recover(
     rng: int | np.random.Generator | None = None,
     starts: int | None = None,
     seconds: float | None = None,
-    affine: Literal["keep", "consolidate"] = "keep",
     on_failure: Literal["raise", "return"] = "raise",
     progress: ProgressCallback | None = None,
     **options: Any,
@@ -96,8 +95,6 @@ def recover(
         ``checkpoint`` or ``float("inf")``. When it ends the search, the status is "interrupted" ("not recovered" for a
         hard problem) and the network the best so far. So does Ctrl-C, at the end of the step under way; a second one
         aborts.
-    affine : {"keep", "consolidate"}
-        When the affine part v·x + c cannot be removed by signs: keep it, or write it as two more ReLU units.
     on_failure : {"raise", "return"}
         Raise :class:`RecoveryFailed` (which carries the result) or return the result with its status.
     progress : callable, optional
@@ -108,7 +105,8 @@ def recover(
         ``engine``, ``client``, …: for the source of the samples, see :func:`relumine.data.sources.open_source`.
         ``memory`` (512e6): bytes that rows from a source may take; beyond that the search works on as many as fit, and
         all others are passed over where they are.
-        ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which is also written at the end of
+        ``affine`` ("keep"; or "consolidate"): where the affine part v·x + c cannot be removed by signs, keep it or
+        write it as two more ReLU units. ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which is also written at the end of
         each minimisation. Others are for the method:
         :func:`relumine.papers.awasthi2021.method.recover_awasthi`,
         :func:`relumine.papers.zhong2017.method.recover_zhong`.
@@ -145,7 +143,6 @@ def recover(
         rng=rng,
         starts=starts,
         seconds=seconds,
-        affine=affine,
         on_failure=on_failure,
         progress=progress,
         options=options,
