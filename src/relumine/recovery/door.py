@@ -106,8 +106,8 @@ def recover(
         ``memory`` (512e6): bytes that rows from a source may take; beyond that the search works on as many as fit, and
         all others are passed over where they are.
         ``affine`` ("keep"; or "consolidate"): where the affine part v·x + c cannot be removed by signs, keep it or
-        write it as two more ReLU units. ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which is also written at the end of
-        each minimisation. Others are for the method:
+        write it as two more ReLU units. ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which
+        is also written at the end of each minimisation. Others are for the method:
         :func:`relumine.papers.awasthi2021.method.recover_awasthi`,
         :func:`relumine.papers.zhong2017.method.recover_zhong`.
 
