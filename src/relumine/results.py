@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 __all__ = [
+    "Cause",
     "Certificate",
+    "Diagnosis",
     "InvalidInput",
     "Labels",
     "MissingPackage",
@@ -95,7 +97,7 @@ class RecoveryFailed(RelumineError):
 
     def __init__(self, recovery: Recovery) -> None:
         super().__init__(
-            f"{recovery.status.title}. {recovery.message}\n{recovery.status.advice}\n"
+            f"{recovery.title}. {recovery.message}\n{recovery.advice}\n"
             "(The best network found is in .recovery; on_failure='return' returns it instead of raising.)"
         )
         self.recovery = recovery
@@ -148,12 +150,12 @@ _TEXT: dict[Status, tuple[str, str]] = {
     ),
     Status.NOT_RECOVERED: (
         "Not recovered: structure is left in the residual",
-        "Try a larger width (or width=None), more samples, more starts (starts=), or another activation: "
-        "the data may not come from a one-hidden-layer network of this width and activation.",
+        "Try a larger width= (or width=None, to have it found), more rows, more starts=, or another activation=: the "
+        "data may not come from a one-hidden-layer network of this width and activation.",
     ),
     Status.UNDERDETERMINED: (
         "Too few samples for this width",
-        "Collect more samples (about 5 per parameter, width·(d+1) parameters) or ask for a smaller width. "
+        "Collect more rows (about 5 numbers per parameter, see rl.advise) or ask for a smaller width=. "
         "Many different networks explain these data: do not take the returned one for the answer.",
     ),
     Status.AMBIGUOUS: (
@@ -163,9 +165,31 @@ _TEXT: dict[Status, tuple[str, str]] = {
     ),
     Status.INTERRUPTED: (
         "Stopped before the end",
-        "This is the best network so far, not a result. Run again with more time.",
+        "This is the best network so far, not a result. Run again with more time (seconds=).",
     ),
 }
+
+
+class Cause(Enum):
+    """Why a network was not recovered, as far as the rows show it; the value is a clause for people."""
+
+    FEW_POSSIBLE_ROWS = "the inputs take only a few values"
+    CLASSES = "the target is a class, not a number"
+    TOO_FEW_ROWS = "too few rows for this width"
+    PROBABILITIES = "the target looks like probabilities"
+    OUTLIERS = "a few rows do not belong to the others"
+    SMOOTH = "the target is smooth"
+    RUNNING_NUMBER = "an input is a running number"
+    NEARLY = "nearly explained"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is behind a failure: its ``cause``, a sentence with the figures (``words``), and what to do (``advice``)."""
+
+    cause: Cause
+    words: str
+    advice: str
 
 
 @dataclass(frozen=True)
@@ -354,10 +378,10 @@ class Certificate:
         lines = []
         if np.isfinite(self.residual):
             rows = counted(self.rows, "row")
-            lines.append(f"held-out residual {self.residual:.3g} of the spread of y, on {rows} kept out of the fit")
+            lines.append(f"error on unseen rows {self.residual:.3g} of the spread of y, on {rows} kept out of the fit")
         lines += [self.evidence] if self.evidence else []
         if self.noise > 0.0:
-            lines.append(f"noise standard deviation {self.noise:.3g}, in the units of y")
+            lines.append(f"standard deviation of what is left {self.noise:.3g}, in the units of y")
         if np.isfinite(self.condition):
             lines.append(f"condition of the fit {self.condition:.2g}")
         lines += [f"proves: {self.proves}"] if self.proves else []
@@ -384,6 +408,7 @@ class Recovery:
     shown: Predictions | None = None
     origin: Origin = field(default_factory=Origin)
     mapping: Link | None = None
+    diagnosis: Diagnosis | None = None
 
     @property
     def link(self) -> str | None:
@@ -413,6 +438,19 @@ class Recovery:
         return self.network.to_torch(link=self.labels.link)
 
     @property
+    def title(self) -> str:
+        """How it ended, in a clause: the cause of a failure, where it is known."""
+        if self.ok or self.diagnosis is None:
+            return self.status.title
+        stopped = self.status is Status.INTERRUPTED
+        return f"{self.status.title if stopped else 'Not recovered'}: {self.diagnosis.cause.value}"
+
+    @property
+    def advice(self) -> str:
+        """What to do next: about the cause of a failure, where it is known."""
+        return self.status.advice if self.ok or self.diagnosis is None else self.diagnosis.advice
+
+    @property
     def ok(self) -> bool:
         """Whether the status is a success."""
         return self.status.ok
@@ -428,9 +466,13 @@ class Recovery:
         net = self.network
         if self.ok and not net.m:
             share = self._explained()
-            words = f" explains {100.0 * share:.3g} % of {self.origin.target or 'y'}" if np.isfinite(share) else ""
+            words = (
+                f" explains {100.0 * share:.3g} % of the variance of {self.origin.target or 'y'}"
+                if np.isfinite(share)
+                else ""
+            )
             return f"No hidden unit found: a linear fit{words}."
-        return f"{self.status.title}{':' if self.ok else '. Best found:'} {described(net)}."
+        return f"{self.title}{':' if self.ok else '. Best found:'} {described(net)}."
 
     def _explained(self) -> float:
         """The share of the variance of y: by the noise where the spread of y is known, else by the rows kept out."""
@@ -445,7 +487,7 @@ class Recovery:
         return "\n".join(part for part in (head, self.message, str(self.certificate), *next_step) if part)
 
     def __str__(self) -> str:
-        return self.told((self.status.advice,))
+        return self.told((self.advice,))
 
     def _repr_html_(self) -> str:
         from relumine.report.notebook import recovery

@@ -103,7 +103,7 @@ def test_noisy_evidence(facts: dict, status: Status) -> None:
 def test_every_verdict_says_why_in_its_own_numbers() -> None:
     """What is said of a check on all rows are that check's numbers, and what theory says comes at the end."""
     checked = judge(replace(EXACT, all_rows=AllRows(12_345, 2e-13, 0, 200)))
-    assert "2.0e-13 on 12345 rows" in checked.message
+    assert "2.0e-13 of the spread of y on 12345 rows" in checked.message
     few = judge(replace(NOISY, rival=9, looked=Looked(200, 10_000, memory=True), theory=HARD))
     assert few.message.endswith("(Searched among 200 of 10000 rows, as many as memory= allows.) Theorem 1 says so.")
     assert "Only 200 of 10000 rows" in judge(replace(NOISY, interrupted=True, looked=Looked(200, 10_000))).message

@@ -62,6 +62,15 @@ def test_two_layers_of_three_units(seed: int) -> None:
     assert found.certificate.notes
 
 
+def test_a_column_that_never_changes_has_weight_zero() -> None:
+    truth = rl.planted.deep((2, 2, 2, 1), rng=4)
+    X = np.random.default_rng(1).normal(size=(300, 2))
+    wide = np.column_stack([X[:, 0], np.full(300, 7.0), X[:, 1]])
+    found = rl.recover(wide, truth(X), widths=(2, 2), rng=0, seconds=20, on_failure="return")
+    assert found.network.d == 3
+    assert not found.network.maps[0][0][:, 1].any()
+
+
 def test_a_dead_unit_is_not_called_exact() -> None:
     """Its parameters can change freely."""
     truth = rl.planted.deep((2, 2, 2, 1), rng=0)

@@ -268,7 +268,7 @@ def test_affine_part_several_outputs_and_no_units() -> None:
     net = rl.Network(np.zeros((0, 2)), [], [], v=[1.0, 2.0], c=0.5)
     found = replace(recovery(), network=net, standard_errors=None, units=Units())
     page = report.render(found)
-    assert "No hidden unit found: a linear fit explains 100 % of y" in page
+    assert "No hidden unit found: a linear fit explains 100 % of the variance of y" in page
     assert '<header class="plain">' in page
     assert "Affine part" in page
     page = report.render(recovery(q=8, shown=Predictions(np.ones((4, 8)), np.zeros((4, 8)))))
@@ -379,7 +379,7 @@ def test_no_unit_is_no_triumph() -> None:
     net = rl.Network(np.zeros((0, 2)), [], [], v=[1.0, 2.0], c=0.5)
     found = replace(recovery(target="power", target_spread=0.1), network=net, standard_errors=None, units=Units())
     page = report.render(found)  # noise 0.05 in a spread of 0.1
-    assert "No hidden unit found: a linear fit explains 75 % of power" in page
+    assert "No hidden unit found: a linear fit explains 75 % of the variance of power" in page
     assert "Recovered up to noise" not in page
 
 

@@ -23,8 +23,10 @@ __all__ = [
     "Force",
     "Ignore",
     "Images",
+    "Impute",
     "Link",
     "Method",
+    "OneHot",
     "Out",
     "Quiet",
     "ReportFile",
@@ -64,6 +66,10 @@ DecimalMark = Annotated[str | None, typer.Option("--decimal", help="'.' or ',' i
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
 ]
+OneHot = Annotated[
+    bool, typer.Option("--one-hot", help="Turn columns of text into columns of 0 and 1, one for each category.")
+]
+Impute = Annotated[str | None, typer.Option(help="'median': fill missing inputs with the median of their column.")]
 Width = Annotated[int | None, typer.Option(help="Hidden units; default: found.", min=0, max=100_000)]
 ActivationName = Annotated[str, typer.Option(help="Activation of the units.", autocompletion=_activations)]
 Link = Annotated[

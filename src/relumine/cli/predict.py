@@ -82,7 +82,7 @@ def predict(
 def _columns(table: Table, net: Network, wanted: list[str]) -> tuple[list[str], str | None]:
     """The d input columns, and a target if the file holds one."""
     if wanted:
-        inputs = [table.column(name) for name in wanted]
+        inputs = _categories(table, wanted)
     else:
         numeric = [name for name in table.names if name not in table.text]
         left = [name for name in numeric if name.strip() not in ("y", "Y")]
@@ -97,10 +97,22 @@ def _columns(table: Table, net: Network, wanted: list[str]) -> tuple[list[str], 
         if table.named:
             listed = ", ".join(inputs[:12]) + (f", … ({net.d} in all)" if net.d > 12 else "")
             table.assumed.append(f"columns taken by position: {listed}")
-    if len(inputs) != net.d:
+    if not table.one_hot and len(inputs) != net.d:
         raise InvalidInput(f"the network has {net.d} inputs, but {len(inputs)} columns are named")
     others = [name for name in table.names if name not in inputs and name not in table.text]
     return inputs, others[0] if len(others) == 1 else None
+
+
+def _categories(table: Table, wanted: list[str]) -> list[str]:
+    """The columns meant; of inputs called "city=Rome" the column of text, whose categories the table is told."""
+    inputs: dict[str, list[str]] = {}
+    for name in wanted:
+        column = next((c for c in table.text if name.startswith(f"{c}=") and name not in table.names), None)
+        inputs.setdefault(table.column(name) if column is None else column, [])
+        if column is not None:
+            inputs[column].append(name.removeprefix(f"{column}="))
+    table.one_hot = {column: levels for column, levels in inputs.items() if levels}
+    return list(inputs)
 
 
 def _remembered(path: Path, table: Table) -> list[str]:

@@ -51,6 +51,8 @@ def recover(
     checkpoint: options.Checkpoint = None,
     checkpoint_every: options.CheckpointEvery = 10.0,
     skip_bad_rows: options.SkipBadRows = False,
+    one_hot: options.OneHot = False,
+    impute: options.Impute = None,
     delimiter: options.Delimiter = None,
     decimal: options.DecimalMark = None,
     images: options.Images = None,
@@ -60,18 +62,24 @@ def recover(
     """Recover the network behind a file of inputs and outputs.
 
     Writes --out if the network was recovered, or the best so far if the search was stopped; with --force in any case,
-    as are the report and the saved result. Losses are relative to the best affine fit, errors to the spread of y.
+    as are the report and the saved result. Ends after ten minutes (more for large problems) unless --seconds sets
+    another limit. Losses are relative to the best affine fit, errors to the spread of y.
     """
     talk, outputs = Talk(as_json, quiet), Outputs(out, report_file, save, force)
     outputs.check(*read_files(file))
     check_seconds(seconds)
     table = open_table(file, delimiter, decimal)
+    table.one_hot, table.impute = one_hot, impute
     inputs, targets = table.choose(target, columns_of(features), columns_of(ignore), skip_bad_rows)
     shape = options.image_shape(images, len(inputs))
     for sentence in table.assumed:
         talk.note(sentence)
     with talk.listening(), Watch(seconds, quiet) as watch:
         source = table.source(inputs, targets, skip_bad_rows)
+        if one_hot or impute:
+            inputs = list(source.names or inputs)
+            for sentence in source.assumed:
+                talk.note(sentence)
         watch.expected = _expectation(source, width, activation)
         found = rl.recover(
             source,

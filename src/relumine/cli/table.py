@@ -32,6 +32,8 @@ class Table:
     named: bool = True
     delimiter: str | None = None
     decimal: str | None = None
+    one_hot: bool | dict[str, list[str]] = False
+    impute: str | None = None
 
     def column(self, name: str) -> str:
         """The column meant: its name, its name but for case and spaces, or its number from 0."""
@@ -65,7 +67,7 @@ class Table:
             self.assumed.append(f"target: {targets[0]}{why} (choose with --target)")
         inputs = [self.column(n) for n in features] or [c for c in self.names if c not in left_out and c not in targets]
         for name in (*inputs, *targets):
-            if name in self.mixed and skip_bad_rows:
+            if (name in self.mixed and skip_bad_rows) or (name in self.text and self.one_hot and name in inputs):
                 continue
             if name in self.mixed:
                 raise InvalidInput(
@@ -75,7 +77,7 @@ class Table:
             if name in self.text:
                 raise InvalidInput(
                     f"{self.path}: column {name!r} is not numeric ({self.text[name]}); "
-                    f"leave it out with --ignore {_quoted(name)}, or write its categories as numbers"
+                    f"leave it out with --ignore {_quoted(name)}, or use --one-hot to turn its categories into columns"
                 )
         if not inputs:
             raise InvalidInput(f"{self.path} has no input columns besides the target {targets[0]!r}")
@@ -92,6 +94,8 @@ class Table:
             self.path,
             target=targets[0] if len(targets) == 1 else targets,
             features=inputs,
+            one_hot=self.one_hot if any(name in self.text for name in inputs) else False,
+            impute=self.impute,  # type: ignore[arg-type]  # checked there
             bad_rows=bad,
             delimiter=self.delimiter,
             decimal=self.decimal,  # type: ignore[arg-type]  # checked when the file was looked at

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from relumine.cli.words import spoken
 from relumine.results import RelumineWarning
 
 __all__ = ["Talk"]
@@ -39,7 +40,7 @@ class Talk:
             warnings.simplefilter("always", RelumineWarning)
             yield
         for warning in caught:
-            self.warn(f"warning: {warning.message}")
+            self.warn(f"warning: {spoken(str(warning.message))}")
 
     def answer(self, words: str, content: dict[str, Any]) -> None:
         """The answer, in words or as JSON."""

@@ -19,7 +19,7 @@ from relumine.results import Progress
 
 __all__ = ["Watch"]
 
-_PATIENCE = 60.0  # seconds without a word
+_PATIENCE = 5.0  # seconds without a word
 _STAGES = 100  # that are spoken of
 
 
@@ -40,7 +40,8 @@ class Watch:
         self._said = self.began
         self._before: Any = None
         console = Console(stderr=True)
-        self._live = Live(Text("reading …"), console=console, refresh_per_second=8, transient=True)
+        # drawn anew eight times a second, whether or not there was a step: the clock goes on in a long one
+        self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
         self._alive = not quiet and console.is_terminal
 
     def __enter__(self) -> Watch:
@@ -69,16 +70,17 @@ class Watch:
 
     def __call__(self, step: Progress) -> None:
         """Take note of a step."""
-        if self._last is None or self._last.stage != step.stage or step.iteration <= self._last.iteration:
+        if self._last is None or self._last.stage != step.stage:
             self._say()
             self.stages += 1
         self._last = step
         if time.perf_counter() - self._said > _PATIENCE:
             self._say()
-        if self._alive and not self.stopping:
-            self._live.update(Text(self.line(step)))
         if self.stopping:  # as if Ctrl-C came now, between two steps: the run then returns what it has
             signal.default_int_handler(signal.SIGINT, None)
+
+    def _shown(self) -> Text:
+        return Text("reading …" if self._last is None else self.line(self._last))
 
     def _say(self) -> None:
         """Where nothing is redrawn, a line at the end of each stage, and now and then in a long one."""

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import re
+from shlex import quote
 from typing import Final
 
-from relumine.results import InvalidInput, Status
+from relumine.results import InvalidInput, Recovery
 
 __all__ = ["advice", "in_options", "spoken"]
 
 _NAMES: Final = (
     *("activation", "bound", "budget", "checkpoint", "checkpoint_every", "decimal", "delimiter", "dim", "features"),
-    *("high", "link", "low", "mean", "method", "noise", "queries", "rate_limit", "resume", "samples", "scale"),
+    *(
+        "high",
+        "ignore",
+        "impute",
+        "link",
+        "low",
+        "mean",
+        "method",
+        "noise",
+        "queries",
+        "rate_limit",
+        "resume",
+        "samples",
+        "scale",
+    ),
     *("seconds", "slope", "starts", "target", "timeout", "width", "workers"),
 )
 # Python's arguments by the option that sets them
@@ -27,6 +42,7 @@ _VALUES: Final = {
     "bad_rows='skip'": "--skip-bad-rows",
     "width=None": "no --width",
     "resume=True": "--resume",
+    "one_hot=True": "--one-hot",
     "dtype='float32'": "--float32",
     "dtype='float64'": "no --float32",
 }
@@ -36,22 +52,24 @@ _REMEDIES: Final = {
     "width": "choose another --width, or none to have it found",
     "checkpoint": "remove that file to start afresh, or name another with --checkpoint",
 }
+_WORTH_KEEPING = 0.9  # R² on unseen rows
 _CALLED: Final = re.compile(r"\b([a-z_]+)=('[^']*'|None|True|\[[^\]]*\])?")  # name=value, as in a call
 
-_ADVICE: Final = {
-    Status.ESTIMATE: "The parameters carry the sampling error of the moments. For the exact network use --method auto, "
-    "which refines by least squares.",
-    Status.NOT_RECOVERED: "Try a larger --width (or none, to have it found), more samples, more --starts, or another "
-    "--activation: the data may not come from a one-hidden-layer network of this width and activation.",
-    Status.UNDERDETERMINED: "Collect more samples (about 5 per parameter, width·(d+1) parameters) or ask for a smaller "
-    "--width. Many different networks explain these data: do not take the returned one for the answer.",
-    Status.INTERRUPTED: "This is the best network so far, not a result. Run again with more time (--seconds).",
+# Python's words that are no arguments
+_PHRASES: Final = {
+    "relumine.extract does": "relumine extract does",
+    "relumine.estimators.TwoLayerRegressor": "relumine.estimators.TwoLayerRegressor (in Python)",
 }
 
 
-def advice(status: Status) -> str:
-    """What to do next, in options."""
-    return _ADVICE.get(status, status.advice)
+def advice(found: Recovery) -> str:
+    """What to do next, in options; how to keep an approximation that is no network to trust."""
+    words = spoken(found.advice)
+    for python, here in _PHRASES.items():
+        words = words.replace(python, here)
+    if found.ok or not (found.network.m and 1.0 - found.certificate.residual**2 >= _WORTH_KEEPING):
+        return words
+    return f"{words} To keep it as an approximation: --out net.safetensors --force."
 
 
 def spoken(text: str) -> str:
@@ -59,14 +77,16 @@ def spoken(text: str) -> str:
 
     Examples
     --------
-    >>> spoken("use method='auto', other features=, or bad_rows='skip'")
-    'use --method auto, other --features, or --skip-bad-rows'
+    >>> spoken("use method='auto', other features=, bad_rows='skip' or ignore=['id']")
+    'use --method auto, other --features, --skip-bad-rows or --ignore id'
     """
 
     def option(call: re.Match[str]) -> str:
         name, value = call[1], call[2] or ""
         if call[0] in _VALUES or name not in _OPTIONS:
             return _VALUES.get(call[0], call[0])
+        if value.startswith("['"):  # a list of one name, quoted for the shell
+            return f"{_OPTIONS[name]} {quote(value[2:-2])}"
         return f"{_OPTIONS[name]} {value.strip(chr(39))}" if value.startswith("'") else _OPTIONS[name]
 
     return _CALLED.sub(option, text)

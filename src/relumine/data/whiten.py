@@ -193,10 +193,12 @@ def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = 
     values, vectors = np.linalg.eigh(correlation)
     if values[0] < 1e-12 * d:
         involved = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1 * np.abs(vectors[:, 0]).max())[:8]
+        last = _called(involved[-1], names)
         raise InvalidInput(
-            f"the input columns are linearly dependent (or nearly: smallest eigenvalue of their correlation "
-            f"{values[0]:.1e}), among them {', '.join(_called(j, names) for j in involved)}; drop redundant columns or "
-            "project on fewer"
+            f"the input columns {', '.join(_called(j, names) for j in involved)} are linearly dependent, or nearly: "
+            f"each follows from the others (smallest eigenvalue of their correlation {values[0]:.1e})",
+            argument="features" if names else "X",
+            remedy=f"leave one of them out: ignore=[{last}]" if names else f"leave one of them out: column {last}, say",
         )
     return Whitening(mean, scale[:, None] * np.linalg.cholesky(correlation))
 

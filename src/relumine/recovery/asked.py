@@ -67,7 +67,7 @@ def known_options(method: Capabilities) -> tuple[tuple[str, ...], tuple[str, ...
     """Names of the options for the source of the samples, and of those for the method."""
     named = signature(open_source).parameters.values()
     source = tuple(p.name for p in named if p.kind is Parameter.KEYWORD_ONLY and p.name != "sample_weight")
-    return source, tuple(dict.fromkeys(("memory", *(name for name in method.options if name != "progress"))))
+    return source, tuple(dict.fromkeys(("memory", "affine", *(name for name in method.options if name != "progress"))))
 
 
 def check(
@@ -80,7 +80,6 @@ def check(
     rng: Any,
     starts: Any,
     seconds: Any,
-    affine: Any,
     on_failure: Any,
     progress: Any,
     options: dict[str, Any],
@@ -91,12 +90,12 @@ def check(
         raise InvalidInput(f"unknown method {method!r}", argument="method", remedy=f"known: {', '.join(METHODS)}")
     sigma, able = activations.get(activation), METHODS[method]
     source, own = _sorted(able, options)
+    affine = own.pop("affine", "keep")
     _one_of("affine", affine, ("keep", "consolidate"))
     _one_of("on_failure", on_failure, ("raise", "return"))
-    if affine == "consolidate" and sigma != activations.RELU:
-        raise InvalidInput(
-            f"affine='consolidate' writes v·x + c as ReLU units; the activation is {sigma.name}", argument="affine"
-        )
+    if affine == "consolidate" and (sigma != activations.RELU or able is LAYERS):
+        has = "there are several layers" if able is LAYERS else f"the activation is {sigma.name}"
+        raise InvalidInput(f"affine='consolidate' writes v·x + c as ReLU units; {has}", argument="affine")
     if progress is not None and not callable(progress):
         raise InvalidInput(f"progress must be a function or None, got {progress!r}", argument="progress")
     if width is not None and not _whole(width, 0):

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from relumine.activations import Activation
-from relumine.data.sources import Samples, Source, count, materialise, open_source
+from relumine.data.sources import Samples, Source, count, materialise, open_source, take
+from relumine.data.sources.constant import without_constants
+from relumine.deep import DeepNetwork
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
 from relumine.links import LinkName
+from relumine.network import Network
 from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
 from relumine.papers.zhong2017.method import recover_zhong
 from relumine.recovery.asked import Asked, check
+from relumine.recovery.diagnosis import diagnosed, running_numbers
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
 from relumine.recovery.layers import recover_layers
 from relumine.recovery.linked import check_link, mapped_back
 from relumine.recovery.story import Case, Problem, solve
-from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, Status
+from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, RelumineWarning, Status
 from relumine.run import Run
 
 __all__ = ["recover"]
 
 _PAPERS: dict[str, Callable[..., Recovery]] = {"awasthi": recover_awasthi, "zhong": recover_zhong}
 _STARTS, _HOPELESS = 20, 1  # starts before giving up, in general and where theory gives no hope
+_PATIENCE = 600.0  # seconds: planted networks of up to 50 units and inputs are found within a tenth of it
+# passes of all starts together and operations a second of a slow core: (100,100) with 50 000 rows gets five hours more
+_PASSES, _SPEED, _MODEST = 60 * 2000, 2e10, 20
+_LOOKED_AT = 20_000  # rows that a diagnosis looks at
 _COPIES = 8  # bytes in use for one byte of raw rows, at the worst moment
 
 
@@ -48,7 +57,6 @@ def recover(
     rng: int | np.random.Generator | None = None,
     starts: int | None = None,
     seconds: float | None = None,
-    affine: Literal["keep", "consolidate"] = "keep",
     on_failure: Literal["raise", "return"] = "raise",
     progress: ProgressCallback | None = None,
     **options: Any,
@@ -86,22 +94,25 @@ def recover(
         rounds for each start in all): 20, or one where theory says that no number of them helps
         (:func:`relumine.advise` calls it hard).
     seconds : float, optional
-        Time limit; when it ends the search, the status is "interrupted" ("not recovered" for a hard problem) and the
-        network the best so far. So does Ctrl-C, at the end of the step under way; a second one aborts.
-    affine : {"keep", "consolidate"}
-        When the affine part v·x + c cannot be removed by signs: keep it, or write it as two more ReLU units.
+        Time limit: 600 by default, and more where the sums over all rows alone would take long; none with a
+        ``checkpoint`` or ``float("inf")``. When it ends the search, the status is "interrupted" ("not recovered" for a
+        hard problem) and the network the best so far. So does Ctrl-C, at the end of the step under way; a second one
+        aborts.
     on_failure : {"raise", "return"}
         Raise :class:`RecoveryFailed` (which carries the result) or return the result with its status.
     progress : callable, optional
         Called with a :class:`relumine.results.Progress` after every step; if it raises KeyboardInterrupt, the search
         stops.
     **options
-        ``target``, ``features`` (column names), ``bad_rows``, ``storage``, ``engine``, ``client``, …: for the source
-        of the samples, see :func:`relumine.data.sources.open_source`. ``memory`` (512e6): bytes that rows from a source
-        may take; beyond that the search works on as many as fit, and all others are passed over where they are.
-        ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which is also written at the end of
-        each minimisation. ``widths=(m1, m2, …)``: an experiment, several hidden layers of so many units from exact
-        samples of one output; a handful of units in each, and about 20 rows per parameter. Others are for the method:
+        ``target``, ``features``, ``ignore`` (column names), ``one_hot``, ``impute``, ``bad_rows``, ``storage``,
+        ``engine``, ``client``, …: for the source of the samples, see :func:`relumine.data.sources.open_source`.
+        ``memory`` (512e6): bytes that rows from a source may take; beyond that the search works on as many as fit, and
+        all others are passed over where they are.
+        ``affine`` ("keep"; or "consolidate"): where the affine part v·x + c cannot be removed by signs, keep it or
+        write it as two more ReLU units. ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which
+        is also written at the end of each minimisation. ``widths=(m1, m2, …)``: an experiment, several hidden layers of
+        so many units from exact samples of one output; a handful of units in each, and about 20 rows per parameter.
+        Others are for the method:
         :func:`relumine.papers.awasthi2021.method.recover_awasthi`,
         :func:`relumine.papers.zhong2017.method.recover_zhong`.
 
@@ -114,7 +125,7 @@ def recover(
     ------
     InvalidInput
         Before any work: an argument that cannot be used, an option that nobody knows, what the method cannot do.
-        Before any long work: shapes, NaN, strings, constant or dependent inputs.
+        Before any long work: shapes, NaN, strings, dependent inputs.
     RecoveryFailed
         The network was not recovered and ``on_failure`` is "raise". (An interrupted run returns what it has.)
 
@@ -137,18 +148,24 @@ def recover(
         rng=rng,
         starts=starts,
         seconds=seconds,
-        affine=affine,
         on_failure=on_failure,
         progress=progress,
         options=options,
     )
-    run = Run.of(asked.rng, asked.seconds, progress)
     data = _opened(X, y, sample_weight, asked.source)
+    run = Run.of(asked.rng, _seconds(data, asked), progress)
+    _warn_of_running_numbers(data)
+    d, names = data.d, data.names
+    data, kept = without_constants(data)
     mapping, left = None, ""
     if link is not None:
         mapping, data, left = mapped_back(data, link, asked.memory)
     way = _several_layers if "widths" in asked.options else _of_a_paper if asked.method.name in _PAPERS else _own_way
     result = way(data, asked, run)
+    if not result.ok:
+        result = diagnosed(result, _some(data), asked.width)
+    if len(kept) < d:
+        result = _with_constants(result, kept, d, names)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
         result = _consolidated(result)
     if mapping is not None:
@@ -174,6 +191,19 @@ def _opened(X: Any, y: ArrayLike | None, weight: ArrayLike | str | None, options
     return source
 
 
+def _some(data: Samples | Source) -> Samples:
+    """Rows from the beginning, in memory: what a diagnosis looks at."""
+    return data if isinstance(data, Samples) else take(data, np.arange(min(count(data), _LOOKED_AT)))[0]
+
+
+def _warn_of_running_numbers(data: Samples | Source) -> None:
+    """A column that numbers the rows is hardly ever meant as an input."""
+    few = data.head()
+    found = running_numbers(np.asarray(few.X, dtype=np.float64), data.names)
+    if found is not None:
+        warnings.warn(f"{found[0]} is a running number, and is used as an input. {found[1]}", RelumineWarning, 3)
+
+
 def _own_way(data: Samples | Source, asked: Asked, run: Run) -> Recovery:
     """Least squares in the sign-free form: on all rows, or on a few first if there are many."""
     starts = _starts(data.d, asked.width, asked.activation) if asked.starts is None else asked.starts
@@ -183,6 +213,9 @@ def _own_way(data: Samples | Source, asked: Asked, run: Run) -> Recovery:
     with cores() as run.crew, run.interruptible():
         case = _few_or_all(data, asked.memory, problem, run)
         result = case.recovery()
+    if case.evidence.timed_out and asked.seconds is None and not result.ok:
+        limit = f"The search ended at the default time limit of {_seconds(data, asked):.0f} s; seconds= sets another."
+        result = replace(result, message=f"{result.message} {limit}")
     unfinished = case.evidence.interrupted and result.status is not Status.EXACT
     if run.journal is not None and not unfinished:
         run.journal.path.unlink(missing_ok=True)
@@ -222,6 +255,14 @@ def _of_a_paper(data: Samples | Source, asked: Asked, _: Run) -> Recovery:
     return replace(result, status=status, message=message)
 
 
+def _seconds(data: Samples | Source, asked: Asked) -> float | None:
+    """The time limit: the one asked for, or patience that grows with the work; None where a checkpoint is kept."""
+    if asked.seconds is not None or asked.checkpoint is not None:
+        return asked.seconds
+    rows, width = data.n or _LOOKED_AT, asked.width or _MODEST
+    return _PATIENCE + _PASSES * 4.0 * rows * (data.d + 1) * 1.5 * width / _SPEED
+
+
 def _starts(d: int, width: int | None, sigma: Activation) -> int:
     """How many starts are worth their time."""
     return _HOPELESS if width and regime(d, width, sigma).verdict == "hard" else _STARTS
@@ -249,6 +290,33 @@ def _version() -> str:
         return metadata.version("relumine")
     except metadata.PackageNotFoundError:  # sources that were never installed
         return "unknown"
+
+
+def _with_constants(result: Recovery, kept: NDArray[np.intp], d: int, names: tuple[str, ...] | None) -> Recovery:
+    """The network in all of the user's columns: those that never change have weight 0."""
+
+    def wide(values: NDArray[np.float64], fill: float = 0.0) -> NDArray[np.float64]:
+        out = np.full((*values.shape[:-1], d), fill)
+        out[..., kept] = values
+        return out
+
+    net: Network | DeepNetwork = result.network
+    if isinstance(net, DeepNetwork):
+        (W, b), *others = net.maps
+        net = DeepNetwork.of([(wide(W), b), *others], net.activation)
+    else:
+        net = net.replace(W=wide(net.W), v=wide(net.v))
+    se = result.standard_errors
+    if se is not None:
+        se = replace(se, W=wide(se.W, np.nan), v=wide(se.v, np.nan))
+    left = [str(j) if names is None else repr(names[j]) for j in range(d) if j not in kept]
+    note = f"left out, because it never changes: column {', '.join(left)} (its weights are 0)"
+    return replace(
+        result,
+        network=cast("Network", net),
+        standard_errors=se,
+        certificate=replace(result.certificate, notes=(*result.certificate.notes, note)),
+    )
 
 
 def _consolidated(result: Recovery) -> Recovery:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from relumine.papers.mondelli2019.regimes import Regime
 from relumine.recovery.evidence import Answers, Evidence
 from relumine.recovery.search import STRUCTURE
-from relumine.results import Recovery, Status
+from relumine.results import Recovery, Status, counted
 
 __all__ = ["Verdict", "explained", "judge", "with_answers"]
 
@@ -65,12 +65,15 @@ def _decided(e: Evidence) -> tuple[Status, str]:
             return found
     if e.rounded:
         return Status.NOISY, (
-            f"{e.units} units; what is left has standard deviation {e.noise:.3g}, no more than the rounding of y."
+            f"{e.units} units; what is left has standard deviation {e.noise:.3g} in the units of y, no more than their "
+            "rounding."
         )
     if not e.exact:
-        return Status.NOISY, f"{e.units} units; what is left looks like noise of standard deviation {e.noise:.3g}."
+        return Status.NOISY, (
+            f"{e.units} units; what is left looks like noise of standard deviation {e.noise:.3g}, in the units of y."
+        )
     error, rows = e.checked
-    return Status.EXACT, f"{e.units} units; relative error {error:.1e} on {rows} rows never used in the fit."
+    return Status.EXACT, f"{e.units} units; error {error:.1e} of the spread of y on {rows} rows never used in the fit."
 
 
 # -- before any search --------------------------------------------------------------------------------------------
@@ -79,10 +82,10 @@ def _decided(e: Evidence) -> tuple[Status, str]:
 def _never_enough(e: Evidence) -> tuple[Status, str] | None:
     if e.asked is None:
         return None
-    width = 1 if e.width is None else e.width
+    width, affine = 1 if e.width is None else e.width, f"the {e.affine} of an affine part"
     return Status.UNDERDETERMINED, (
-        f"{e.rows} rows of {e.outputs} output(s) cannot determine the {e.asked} parameters of a network of width "
-        f"{width} in {e.dim} dimensions; what is returned is the affine fit."
+        f"{counted(e.numbers, 'number')} cannot determine the {e.asked - e.affine} parameters of "
+        f"{counted(width, 'unit')} and {affine}, so no unit was looked for: what is returned is the affine fit."
     )
 
 
@@ -184,7 +187,10 @@ def _chance(e: Evidence) -> tuple[Status, str] | None:
 def _structure(e: Evidence) -> tuple[Status, str] | None:
     if e.score < STRUCTURE or e.rounded:  # rounding is not at random, and shows
         return None
-    return Status.NOT_RECOVERED, f"The residual is not noise (score {e.score:.1f}; noise stays below {STRUCTURE:g})."
+    return Status.NOT_RECOVERED, (
+        f"What is left is not noise: its correlation with another unit is {e.score:.1f} standard errors, where noise "
+        f"stays below {STRUCTURE:g}."
+    )
 
 
 def _does_not_generalise(e: Evidence) -> tuple[Status, str] | None:
@@ -291,16 +297,16 @@ def with_answers(found: Recovery, answers: Answers) -> Recovery:
         status, message = (
             Status.NOISY,
             (
-                f"{found.network.m} units; the relative error {error:.1e} that is left is the rounding of answers in "
-                "single precision, and the parameters are known no better than that."
+                f"{found.network.m} units; the error of {error:.1e} of the spread of y that is left is the rounding of "
+                "answers in single precision, and the parameters are known no better than that."
             ),
         )
     elif status is Status.NOISY and not known and not answers.rounded:
         status, message = (
             Status.NOT_RECOVERED,
             (
-                f"The relative error {error:.1e} that is left looks like noise, but is more than the answers to "
-                f"the same question differ. {answers.rows} rows were answered."
+                f"The error of {error:.1e} of the spread of y that is left looks like noise, but is more than the "
+                f"answers to the same question differ. {answers.rows} rows were answered."
             ),
         )
     if answers.stalled and not status.ok:

@@ -66,7 +66,7 @@ def from_the_span(task: MemoryTask, k: int, width: int, span: Array, run: Run) -
 
 def contracted(task: MemoryTask, student: Fit, width: int, run: Run, stage: str) -> Fit:
     """The student with ``width`` units, while that pays."""
-    fit = prune(task.rows, task.shape, student, width, run)
+    fit = prune(task.rows, task.shape, student, width, run, stage)
     return fit.ended(INTERRUPTED) if run.over else refined(task, fit.at.U, run, stage)
 
 

@@ -28,6 +28,7 @@ from relumine.fit.starts import (
     span_directions,
     third_moment_directions,
 )
+from relumine.recovery.otherwise import otherwise
 from relumine.recovery.rounds import STUDENT, contracted, from_the_span, refined, signed, widened
 from relumine.recovery.task import MemoryTask
 from relumine.results import InvalidInput, SearchRecord, Stage, WidthEvidence
@@ -44,18 +45,29 @@ _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)
 _CYCLE = 1.5  # units over width in a cycle: 1.25 found 5 of 10 networks (10,10) at n/p = 2 where 1.5 found 8
 _FURTHER = 0.01  # of the loss of the network before: where the student of a cycle may stop at the earliest
 _ROUNDS = 3  # rounds for each start that is allowed: a round takes half the time of a start polished to the end
+# Numbers for each parameter, and the rounds after which a network that is there has been found: planted networks take
+# one or two of them from 6 on and a few from 4 on (benchmarks, docs/recover.md); below that every round may be the one.
+_TELL = ((6.0, 10), (4.0, 20))
+_USUAL = 20  # starts, by default
+_WIDE = 16  # units from which a student that did not collapse is reason to ask for another explanation
 _IDLE, _LESS = 3, 0.97  # a chain ends after so many cycles that did not bring its loss below this share of its least
 _CLOSE = 1.1  # ratio of losses within which two chains may have met, before they are polished to the end
 _MET = "it has met another"
 _ALIKE = 5  # chains that end at one network which is not noise: another one would, too
 _SPANNED = 4  # inputs for each unit from which on the search begins inside the span of the second moment
 _TIED = 4.0  # difference of N log(loss) within which two fits are as good: twice the log likelihood ratio of 2σ
+_PAST = 5  # widths in a row, below the best one, that must be worse before smaller ones are not looked at
+_STRIDE = 16  # share of the units left out between two widths that are looked at; below so many, one at a time
 _BEATEN = 10.0  # difference of BIC from which a wider student counts as better ("very strong", Kass & Raftery 1995)
 
 
 @dataclass
 class Search:
-    """State of a search; ``best`` can be read at any time; ``interrupted``: the run ended before the search did."""
+    """State of a search; ``best`` can be read at any time; ``interrupted``: the run ended before the search did.
+
+    ``walked``: the best of the widths tried. ``hopeless``: it ended early, because a network that is there would have
+    been found by then.
+    """
 
     task: MemoryTask
     starts: int
@@ -63,8 +75,10 @@ class Search:
     interrupted: bool = False
     best: Fit | None = None
     fallback: Fit | None = None
+    walked: Fit | None = None
     agreeing: int = 0
     tied: bool = False
+    hopeless: bool = False
     used: int = 0
     cycles: int = 0
     stages: list[Stage] = field(default_factory=list)
@@ -202,11 +216,18 @@ class Search:
     def at_width(self, width: int) -> Fit | None:
         """Chains until a fit is exact, or two agree on a residual that looks like noise, or there is no more hope.
 
-        That is after so many starts, or three times as many rounds, or when five chains end at one network.
+        That is after so many starts, or three times as many rounds, or when five chains end at one network; sooner
+        where there are many numbers for each parameter, unless what is left looks like noise.
         """
-        last, rounds = self.used + self.starts, self.used + self.cycles + _ROUNDS * self.starts
+        began = self.used + self.cycles
+        last, rounds = self.used + self.starts, began + _ROUNDS * self.starts
+        soon = began + self._rounds_that_tell(width)
         while self.used < last and self.used + self.cycles < rounds:
-            fit = self._chain(width, rounds - self.used - self.cycles)
+            at = self.used + self.cycles
+            if self.best is not None and self._gives_up(at >= soon):
+                self.hopeless = True
+                break
+            fit = self._chain(width, (soon if at < soon else rounds) - at)
             if fit is None:
                 break
             self.consider(fit)
@@ -218,6 +239,16 @@ class Search:
             if self._over():
                 break
         return self.best
+
+    def _gives_up(self, told: bool) -> bool:
+        """Whether no further start will help; who asks for more than the usual number of them gets them all."""
+        assert self.best is not None
+        return self.starts <= _USUAL and not self.is_noise(self.best) and (told or self.otherwise)
+
+    def _rounds_that_tell(self, width: int) -> int:
+        """After so many rounds a network that is there would have been found, given the numbers for each parameter."""
+        ratio = self.task.values / self.task.parameters(width)
+        return next((rounds for least, rounds in _TELL if ratio >= least), _ROUNDS * self.starts)
 
     def _only_noise(self, width: int) -> bool:
         """Whether the best fit leaves only noise, and a student that begins at it does not find more."""
@@ -369,6 +400,8 @@ class Search:
                 if exact is not None or self.interrupted:
                     return exact
             students.append(fit)
+            if k >= _WIDE and self.starts <= _USUAL and self.otherwise:
+                return self._approximation(fit)
             if k >= widest or self.bic(fit) > last:
                 break
             k, last = min(2 * k, widest), self.bic(fit)
@@ -379,12 +412,32 @@ class Search:
         self.fallback = self.best
         width = min(self.evidence.values(), key=lambda e: e.bic).width
         self.best, self.agreeing = None, 0
-        return self.at_width(width) if width else self.affine()
+        if not width:
+            return self.affine()
+        found = self.at_width(width)
+        if self.hopeless and found is not None and self.walked is not None and self.bic(self.walked) < self.bic(found):
+            self.best = found = self.walked
+        return found
+
+    @cached_property
+    def otherwise(self) -> bool:
+        """Whether something else explains the rows far better; a note says that the search ended for it."""
+        other = otherwise(self.task.samples, self.task.shape.activation)
+        if other is not None:
+            self.notes.append(f"the search ended early: {other.cause.value}")
+        return other is not None
+
+    def _approximation(self, fit: Fit) -> Fit:
+        """Of a target that is no network: the width that pays for itself, without further starts."""
+        self._walk(fit)
+        self.hopeless, self.agreeing = True, 0
+        self.best = self.walked or fit
+        return self.best
 
     def _walk(self, fit: Fit) -> Fit | None:
         """Down the path of widths, noting the evidence; the smallest exact fit, if there is one."""
         began = time.perf_counter()
-        fits = None if self._over() else path(self.task.rows, self.task.shape, fit, self.is_exact, self.run)
+        fits = None if self._over() else self._widths(fit)
         if fits is None:
             self.interrupted = True
             return None
@@ -397,10 +450,33 @@ class Search:
         for found in fits.values():
             if self.best is None or found.loss < self.best.loss:
                 self.best = found
+            if self.walked is None or self.bic(found) < self.bic(self.walked):
+                self.walked = found
         if not exact:
             return None
         self.best = fits[min(exact)]
         return self.best
+
+    def _widths(self, fit: Fit) -> dict[int, Fit] | None:
+        """Fits of decreasing widths, with every width about the best one; None if the run ended on the way."""
+        walk = partial(path, self.task.rows, self.task.shape, is_exact=self.is_exact, run=self.run)
+        fits = walk(fit, enough=self._past_the_best, stride=_STRIDE)
+        if fits is None or any(self.is_exact(found) for found in fits.values()):
+            return fits
+        best = min(fits, key=lambda width: self.bic(fits[width]))
+        above = min((width for width in fits if width > best), default=best)
+        below = max((width for width in fits if width < best), default=best)
+        if above - below <= 2:
+            return fits
+        finer = walk(fits[above], enough=lambda found: min(found) <= below + 1)
+        return None if finer is None else finer | fits
+
+    def _past_the_best(self, fits: dict[int, Fit]) -> bool:
+        """Whether the last widths are all clearly worse than the best, which is a quarter of its units away."""
+        bic = {width: self.bic(fit) for width, fit in fits.items()}
+        best = min(bic, key=lambda width: bic[width])
+        last = sorted(bic)[:_PAST]
+        return last[0] <= best - max(_PAST, best // 4) and all(bic[width] > bic[best] + _BEATEN for width in last)
 
     def affine(self) -> Fit:
         """No hidden units."""

@@ -61,10 +61,11 @@ class Answer:
     open: NDArray[np.bool_] | None = None
 
 
-def settle(task: Task, at: Projection, run: Run, *, hurried: bool = False) -> Answer:
+def settle(task: Task, at: Projection, run: Run, *, hurried: bool = False, doubtful: bool = False) -> Answer:
     """The fit as a network: with signs that leave no affine part, or an output bias alone, if there are such.
 
-    ``hurried``: a fit that was stopped on its way is not worth more time.
+    ``hurried``: a fit that was stopped on its way is not worth more time; ``doubtful``: one that is not the network is
+    worth a second of it.
     """
     net = task.shape.network(at.U, at.A, task.tau + at.tau)
     loss = at.loss / max(task.rows.norm2, np.finfo(float).tiny) if task.bent.any() else 0.0
@@ -74,7 +75,7 @@ def settle(task: Task, at: Projection, run: Run, *, hurried: bool = False) -> An
         return replace(with_affine, signs="")
     if hurried and not with_affine.exact:
         return replace(with_affine, signs="no time to look for signs that remove the affine part")
-    seconds = 1.0 if hurried else float(np.clip(run.left, 1.0, _PATIENCE))
+    seconds = 1.0 if hurried or doubtful else float(np.clip(run.left, 1.0, _PATIENCE))
     for free in (NOTHING, CONSTANT):
         signed = _signed(task, with_affine, free, seconds, run.unhurried())
         if signed is not None:
@@ -188,7 +189,7 @@ def _active(rows: Rows, net: Network) -> Array:
 def known_units(answer: Answer, net: Network, width: int | None, status: Status) -> tuple[Units, list[str]]:
     """Which units are known how well, and what to tell about signs and absorbed units."""
     remarks, absorbed = [], []
-    if answer.signs:
+    if answer.signs and (status.ok or status is Status.AMBIGUOUS):  # of other networks the signs mean nothing
         remarks.append(f"{answer.signs}; it is kept" if answer.free == AFFINE else answer.signs)
     if width is not None and net.m < width:
         absorbed.append(

@@ -80,14 +80,14 @@ class Case:
         """The verdict, in the form in which it is returned."""
         e, verdict = self.evidence, judge(self.evidence)
         units, remarks = known_units(self.answer, self.net, e.width, verdict.status)
-        (residual, rows), looked = e.checked, looked_in_words(e)
+        (residual, rows), looked, ok = e.checked, looked_in_words(e), verdict.status.ok
         certificate = Certificate(
             residual=residual,
             rows=rows,
             noise=e.noise,
             condition=e.condition,
-            confirmed=e.confirmed,
-            unseen=e.unseen if verdict.status.ok else float("nan"),
+            confirmed=e.confirmed if ok else 0,  # no row confirms a network that another may replace
+            unseen=e.unseen if ok else float("nan"),
             proves=verdict.proves,
             does_not_prove=verdict.does_not_prove,
             notes=(
@@ -134,7 +134,9 @@ def solve(samples: Samples, problem: Problem, run: Run) -> Case:
     hopeless = task.values <= task.parameters(1 if problem.width is None else problem.width)
     fit = search.affine() if hopeless else search.found(problem.width)
     began = time.perf_counter()
-    answer = settle(task, fit.at, run, hurried=search.interrupted)
+    if len(fit.at.U):
+        run.report("signs", 0, fit.loss, len(fit.at.U))
+    answer = settle(task, fit.at, run, hurried=search.interrupted, doubtful=search.hopeless)
     if not hopeless:
         search.stages.append(Stage("signs", time.perf_counter() - began, answer.loss, answer.signs))
     case = close(task, answer, search, problem.width, run, rival=None if hopeless else search.rival(fit))

@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -21,7 +22,9 @@ from relumine.formats.json_text import parsed
 from relumine.links import Link
 from relumine.network import Network
 from relumine.results import (
+    Cause,
     Certificate,
+    Diagnosis,
     ModelFileError,
     Origin,
     Predictions,
@@ -69,9 +72,10 @@ def as_dict(found: Recovery) -> dict[str, Any]:
         "format": _FORMAT,
         "version": _VERSION,
         "status": found.status.value,
-        "title": found.status.title,
+        "title": found.title,
         "message": found.message,
-        "advice": found.status.advice,
+        "advice": found.advice,
+        "diagnosis": None if found.diagnosis is None else _plain(found.diagnosis),
         "method": found.method,
         "seconds": found.seconds,
         "network": _network(net),
@@ -148,8 +152,11 @@ def from_dict(content: Mapping[str, Any]) -> Recovery:
         "search": _search,
         "shown": _or_none(_shown),
         "origin": _origin,
+        "diagnosis": _or_none(_diagnosis),
     }
-    parts: dict[str, Any] = {key: kind(content[key]) for key, kind in kinds.items()}
+    parts: dict[str, Any] = {
+        key: kind(content.get(key) if key == "diagnosis" else content[key]) for key, kind in kinds.items()
+    }
     parts["mapping"] = _or_none(Link.of)(content.get("link"))
     if asked is None:
         return Recovery(network, **parts)
@@ -182,6 +189,10 @@ def _certificate(part: Mapping[str, Any]) -> Certificate:
 
 def _units(part: Mapping[str, Any]) -> Units:
     return _built(Units, part, recovered=_each(_whole), up_to_sign=_each(_whole), absorbed=_each(_text))
+
+
+def _diagnosis(part: Mapping[str, Any]) -> Diagnosis:
+    return _built(Diagnosis, part, cause=Cause, words=_text, advice=_text)
 
 
 def _stage(part: Mapping[str, Any]) -> Stage:
@@ -275,6 +286,8 @@ def _plain(value: Any) -> Any:
         return _plain(value.tolist())
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
+    if isinstance(value, Enum):
+        return value.value
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -79,7 +79,7 @@ def tone(found: Recovery) -> tuple[str, str]:
 
 def title(found: Recovery) -> str:
     """How it ended, in a clause."""
-    return "No hidden unit found" if found.ok and not found.network.m else found.status.title
+    return "No hidden unit found" if found.ok and not found.network.m else found.title
 
 
 def sure(found: Recovery) -> str:
@@ -93,7 +93,7 @@ def sure(found: Recovery) -> str:
 
 def advice(found: Recovery) -> tuple[str, ...]:
     """What to do next: in the words of the door that made the result, else the status's."""
-    return found.origin.advice or (found.status.advice,)
+    return found.origin.advice or (found.advice,)
 
 
 def spread(found: Recovery) -> Array | None:
@@ -122,8 +122,8 @@ def cards(found: Recovery) -> list[Card]:
     remark = f"{_count(net.d, 'input')}, {_count(net.parameters, 'parameter')}"
     out.append(Card(str(net.m), "hidden units", remark))
     if certificate.noise > 0.0:
-        remark = "standard deviation in the units of y, estimated from the residual"
-        out.append(Card(f"{certificate.noise:.3g}", "noise in y", remark))
+        remark = "standard deviation of what is left, in the units of y"
+        out.append(Card(f"{certificate.noise:.3g}", "noise in y" if found.ok else "left over", remark))
     if found.ok and net.m and np.isfinite(certificate.condition):  # of a wrong network it says nothing
         out.append(Card(scientific(certificate.condition), "condition", _pinned_down(found)))
     if isinstance(found, Extraction):

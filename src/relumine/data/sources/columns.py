@@ -8,7 +8,11 @@ from typing import Any
 
 from relumine.results import InvalidInput
 
-__all__ = ["Columns", "pick"]
+__all__ = ["Columns", "Except", "pick"]
+
+
+class Except(tuple[str, ...]):
+    """Inputs are all columns but these."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +43,17 @@ def pick(where: str, schema: dict[str, str | None], target: Any, features: Any, 
     if weight is not None and not isinstance(weight, str):
         raise InvalidInput("sample_weight for files and dataframes is the name of a column", argument="sample_weight")
     targets = (target,) if isinstance(target, str) else tuple(target)
-    inputs = tuple(c for c in schema if c not in targets and c != weight) if features is None else tuple(features)
+    left_out = features if isinstance(features, Except) else ()
+    others = tuple(c for c in schema if c not in targets and c != weight and c not in left_out)
+    inputs = others if features is None or isinstance(features, Except) else tuple(features)
     columns = Columns(inputs, targets, weight, isinstance(target, str))
     groups = {"features": inputs, "target": targets, "sample_weight": () if weight is None else (weight,)}
     argument = {c: name for name, group in groups.items() for c in group}
-    missing = [c for c in columns.all if c not in schema]
+    missing = [c for c in (*columns.all, *left_out) if c not in schema]
     if missing:
         raise InvalidInput(
-            f"{where} has no column {missing[0]!r}; it has: {_listed(schema)}", argument=argument[missing[0]]
+            f"{where} has no column {missing[0]!r}; it has: {_listed(schema)}",
+            argument=argument.get(missing[0], "ignore"),
         )
     if not inputs:
         raise InvalidInput(f"at least one feature column is needed; {where} has: {_listed(schema)}")
@@ -58,7 +65,7 @@ def pick(where: str, schema: dict[str, str | None], target: Any, features: Any, 
             raise InvalidInput(
                 f"{where}: column {c!r} is not numeric ({schema[c]})",
                 argument=argument[c],
-                remedy="leave it out with features=[…] or encode it",
+                remedy=f"leave it out with ignore=[{c!r}], or turn its categories into columns with one_hot=True",
             )
     return columns
 

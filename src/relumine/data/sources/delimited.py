@@ -86,7 +86,7 @@ class Csv:
         row = self.first_row
         try:
             for whole in self._reader(path, columns, kind, bad):
-                whole = whole if self.on_bad is None else self._only_numbers(whole)
+                whole = whole if self.on_bad is None else self.only_numbers(whole)
                 for start in range(0, whole.num_rows, rows):
                     yield whole.slice(start, rows), path, row + start
                 row += whole.num_rows
@@ -102,6 +102,14 @@ class Csv:
             self._explain(path, columns)
             with reading(path, self.name):
                 raise error
+
+    def texts(self, path: str, columns: list[str]) -> Iterator[Batch]:
+        """Record batches with every value as it is written."""
+        row = self.first_row
+        with reading(path, self.name):
+            for block in self._reader(path, columns, pa.string()):
+                yield block, path, row
+                row += block.num_rows
 
     def _reader(
         self, path: str, columns: list[str] | None, kind: pa.DataType | None, bad: list[Any] | None = None
@@ -160,7 +168,7 @@ class Csv:
             remedy="shorten it, or leave out its long text",
         )
 
-    def _only_numbers(self, block: Any) -> Any:
+    def only_numbers(self, block: Any) -> Any:
         """Strings as numbers; what is none becomes null."""
         columns = []
         for values in block.columns:

@@ -10,7 +10,7 @@ import numpy as np
 
 from relumine.data.sources.arrays import open_arrays, open_npy, open_npz
 from relumine.data.sources.chunks import Source
-from relumine.data.sources.columns import pick
+from relumine.data.sources.columns import Except, pick
 from relumine.data.sources.streams import StreamSource
 from relumine.results import InvalidInput
 
@@ -23,6 +23,9 @@ def open_source(
     *,
     target: str | list[str] | None = None,
     features: list[str] | None = None,
+    ignore: list[str] | None = None,
+    one_hot: bool | dict[str, list[str]] = False,
+    impute: Literal["median"] | None = None,
     sample_weight: Any = None,
     bad_rows: Literal["raise", "skip"] = "raise",
     storage: Literal["float64", "float32"] = "float64",
@@ -49,6 +52,13 @@ def open_source(
         Target column(s) of files and dataframes; a list gives y (n, q), an empty one a source without target.
     features : list of str, optional
         Input columns; all others by default.
+    ignore : list of str, optional
+        Columns that are not inputs, where ``features`` does not name those that are.
+    one_hot : bool or dict, default False
+        Text columns of files and dataframes become columns of 0 and 1, called "city=Rome", one for each category but
+        the first; a dict says which categories of which column have one. The rows are then read into memory.
+    impute : {None, "median"}
+        Missing inputs of files and dataframes are filled with the median of their column, in memory.
     sample_weight : (n,) array or column name, optional
         Rows of weight zero are left out.
     bad_rows : {"raise", "skip"}
@@ -75,8 +85,15 @@ def open_source(
         raise InvalidInput("bad_rows is 'raise' or 'skip', storage 'float64' or 'float32', engine None or 'dask'")
     if chunk is not None and (not isinstance(chunk, int | np.integer) or chunk < 1):
         raise InvalidInput(f"chunk is a number of rows, at least 1; got {chunk!r}", argument="chunk")
+    if impute not in (None, "median"):
+        raise InvalidInput(f"impute is 'median' or None, got {impute!r}", argument="impute")
+    if ignore is not None and features is not None:
+        raise InvalidInput("features= names the inputs, so ignore= has nothing to leave out", argument="ignore")
+    features = Except(ignore) if ignore is not None else features  # type: ignore[assignment]  # one argument from here
     options: dict[str, Any] = {"bad_rows": bad_rows, "storage": storage, "chunk": chunk}
     text = {name: value for name, value in (("delimiter", delimiter), ("decimal", decimal)) if value is not None}
+    if (one_hot or impute) and not isinstance(X, Source):
+        return _open_encoded(X, target, features, sample_weight, one_hot, impute, options | text)
     if isinstance(X, str | Path) or _paths(X):
         where = None if engine is None else client
         return _open_path(X, y, target, features, sample_weight, (engine, where), options, text)
@@ -94,12 +111,26 @@ def open_source(
     return _open_memory(X, y, target, features, sample_weight, options)
 
 
+def _open_encoded(
+    X: Any, target: Any, features: Any, weight: Any, one_hot: Any, impute: Any, options: dict[str, Any]
+) -> Source:
+    """Tables of files and dataframes with categories or gaps."""
+    from relumine.data.sources.encoded import encoded_files, encoded_frame
+
+    if hasattr(X, "dtypes") and hasattr(X, "columns") and not _is_dask(X):
+        return encoded_frame(X, target, features, weight, one_hot, impute, **options)
+    if not (isinstance(X, str | Path) or _paths(X)) or str(X).lower().endswith((".npy", ".npz")):
+        name = "one_hot" if one_hot else "impute"
+        raise InvalidInput(f"{name}= is for files and dataframes with named columns", argument=name)
+    return encoded_files(X, target, features, weight, one_hot, impute, **options)
+
+
 def _open_memory(X: Any, y: Any, target: Any, features: Any, weight: Any, options: dict[str, Any]) -> Source:
     """Arrays, dataframes and iterables of chunks."""
     if target is not None and y is None and hasattr(X, "dtypes") and hasattr(X, "columns"):
         return _open_frame(X, target, features, weight, options)
     if target is not None or features is not None:
-        raise InvalidInput("target and features name columns of files or dataframes; with arrays pass y")
+        raise InvalidInput("target, features and ignore name columns of files or dataframes; with arrays pass y")
     if isinstance(weight, str):
         raise InvalidInput(
             "sample_weight names a column only with files; with arrays pass the weights", argument="sample_weight"

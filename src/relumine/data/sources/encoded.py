@@ -1,0 +1,132 @@
+"""Tables whose columns are not all numbers: categories become columns of 0 and 1, gaps become medians, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from relumine.data.sources.checks import Kinds, Piece, check_rows
+from relumine.data.sources.columns import Columns, pick
+from relumine.data.sources.delimited import Csv
+from relumine.data.sources.samples import Samples, as_samples
+from relumine.data.sources.tables import find_files, reader_of
+from relumine.results import InvalidInput
+
+Array = NDArray[np.float64]
+Levels = bool | Mapping[str, list[str]]  # whether text is turned into columns, or which texts of which column are
+
+__all__ = ["encoded_files", "encoded_frame"]
+
+_MOST = 50  # categories of a column; more are names or notes, not categories
+
+
+def encoded_files(
+    paths: Any, target: Any, features: Any, weight: Any, one_hot: Levels, impute: str | None, **options: Any
+) -> Samples:
+    """The columns of files, read into memory."""
+    dialect = {name: options.pop(name, None) for name in ("delimiter", "decimal")}
+    files, skip = find_files(paths), options["bad_rows"] == "skip"
+    reader = reader_of(files, skip, **dialect)
+    schema = reader.schema(files[0])
+    columns = pick(files[0], _allowed(schema, target, weight, one_hot), target, features, weight)
+    parts = []
+    for path in files:
+        blocks = (
+            reader.texts(path, columns.all) if isinstance(reader, Csv) else reader.batches(path, columns.all, 1 << 16)
+        )
+        for block, *_ in blocks:
+            numbers = [name for name in columns.all if schema[name] is None]
+            if isinstance(reader, Csv) and numbers:
+                found = reader.only_numbers(block.select(numbers))
+                block = pa.RecordBatch.from_arrays(
+                    [found.column(c) if c in numbers else block.column(c) for c in columns.all], names=columns.all
+                )
+            parts.append(block)
+    whole = pa.Table.from_batches(parts)
+    values = {name: whole.column(name).to_numpy() for name in columns.all}
+    place = files[0] if len(files) == 1 else "all files together", reader.first_row if isinstance(reader, Csv) else 0
+    text = {c for c in columns.features if schema[c] is not None}
+    return _samples(values, columns, text, one_hot, impute, options, place)
+
+
+def encoded_frame(
+    frame: Any, target: Any, features: Any, weight: Any, one_hot: Levels, impute: str | None, **options: Any
+) -> Samples:
+    """The columns of a dataframe in memory."""
+    schema = {str(c): None if getattr(t, "kind", "O") in "fiub" else str(t) for c, t in frame.dtypes.items()}
+    columns = pick("the dataframe", _allowed(schema, target, weight, one_hot), target, features, weight)
+    values = {name: frame[name].to_numpy() for name in columns.all}
+    text = {c for c in columns.features if schema[c] is not None}
+    return _samples(values, columns, text, one_hot, impute, options, ("", 0))
+
+
+def _allowed(schema: dict[str, str | None], target: Any, weight: Any, one_hot: Levels) -> dict[str, str | None]:
+    """The schema in which text may be an input, but neither target nor weight."""
+    own = {target, weight} if isinstance(target, str) else {*(target or ()), weight}
+    return {name: kind if name in own or not one_hot else None for name, kind in schema.items()}
+
+
+def _samples(
+    values: dict[str, NDArray[Any]],
+    columns: Columns,
+    text: set[str],
+    one_hot: Levels,
+    impute: str | None,
+    options: dict[str, Any],
+    place: tuple[str, int],
+) -> Samples:
+    """All columns as numbers, under the names they then have; what was done is in ``assumed``."""
+    named: dict[str, Array] = {}
+    said: list[str] = []
+    for name in columns.features:
+        if name in text:
+            wanted = None if isinstance(one_hot, bool) else list(one_hot[name])
+            named |= _indicators(name, values[name], wanted, said)
+        else:
+            column = np.array(values[name], dtype=np.float64)
+            named[name] = _filled(name, column, said) if impute == "median" else column
+    n = len(next(iter(named.values())))
+    Y = np.column_stack([np.empty((n, 0)), *(np.array(values[c], dtype=np.float64) for c in columns.targets)])
+    y = None if not columns.targets else Y[:, 0] if columns.vector else Y
+    weight = None if columns.weight is None else np.array(values[columns.weight], dtype=np.float64)
+    X, kinds = np.column_stack(list(named.values())), Kinds("input", "target", tuple(named), columns.targets)
+    check_rows(Piece(X, Y, weight, *place), 0, kinds, X.dtype, options["bad_rows"] == "skip")  # with names and places
+    found = as_samples(X, y, weight, bad_rows=options["bad_rows"])
+    found.names, found.assumed = tuple(named), tuple(said)
+    return found
+
+
+def _indicators(name: str, values: NDArray[Any], wanted: list[str] | None, said: list[str]) -> dict[str, Array]:
+    """A column of 0 and 1 for each category but the first: all of them together would always add up to 1.
+
+    Rows without a category have NaN in each.
+    """
+    missing = np.array([value is None or value != value or str(value).strip() == "" for value in values])
+    words = np.array([str(value).strip() for value in values])
+    levels = sorted(set(words[~missing]))
+    if wanted is None and len(levels) > _MOST:
+        raise InvalidInput(
+            f"column {name!r} has {len(levels)} different texts, too many for categories",
+            argument="one_hot",
+            remedy=f"leave it out: ignore=[{name!r}]",
+        )
+    kept = levels[1:] if wanted is None else wanted
+    first = f"{levels[0]!r}" if wanted is None and levels else "any other"
+    said.append(f"column {name!r}: a column of 0 and 1 for each of {', '.join(kept) or 'no category'}; {first}: all 0")
+    return {f"{name}={level}": np.where(missing, np.nan, (words == level).astype(float)) for level in kept}
+
+
+def _filled(name: str, column: Array, said: list[str]) -> Array:
+    """The median of a column where it has a gap."""
+    gaps = np.isnan(column)
+    if gaps.all():
+        raise InvalidInput(f"column {name!r} has no values", argument="features", remedy=f"use ignore=[{name!r}]")
+    if gaps.any():
+        median = float(np.median(column[~gaps]))
+        said.append(f"column {name!r}: {gaps.sum()} missing values filled with its median {median:g}")
+        column = np.where(gaps, median, column)
+    return column

@@ -1,0 +1,264 @@
+"""Why a network was not recovered: what the rows themselves show. The first diagnosis that fits is the failure's first
+sentence.
+
+A diagnosis is a function of :class:`Failure` (rows, width asked for, what was found) that returns its words, or None;
+:data:`DIAGNOSES` lists them in the order in which they are asked. None of them changes the status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.data.sources import Samples
+from relumine.recovery.otherwise import Otherwise, classes, otherwise, probabilities
+from relumine.results import Cause, Diagnosis, Recovery, counted
+
+Array = NDArray[np.float64]
+
+__all__ = ["DIAGNOSES", "Failure", "diagnosed", "running_numbers"]
+
+_NEEDED, _HOPE = 5, 2.5  # numbers per parameter that find a network at once, and below which none is found as a rule
+_LATTICE = 8  # different values of an input up to which kinks between them are not seen
+_OFF = 8.0  # robust standard deviations: 1 row in 10¹⁵ of a Gaussian
+_OFF_SHARE, _CARRIED = 0.05, 0.5  # at most so many rows are outliers, and they carry so much of the squares
+_APPROXIMATION = 0.9  # R² on unseen rows from which a network that is not *the* network is worth keeping
+_RUNNING = 20  # rows from which whole numbers one after the other are no accident
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a diagnosis may look at: rows ``X`` (n, d) and ``Y`` (n, q), the ``width`` asked for, and what was found."""
+
+    X: Array
+    Y: Array
+    width: int | None
+    found: Recovery
+    names: tuple[str, ...] | None = None
+
+    @property
+    def numbers(self) -> int:
+        """Values of y."""
+        return int(self.Y.size)
+
+    def parameters(self, width: int) -> int:
+        """Those of a network of so many units, without the affine part (``Network.parameters``)."""
+        d, q = self.X.shape[1], self.Y.shape[1]
+        return int(width * (d + q + (self.found.network.activation.homogeneity is None)))
+
+    @property
+    def affine(self) -> int:
+        """Parameters of an affine part, which is fitted with the units."""
+        return int((self.X.shape[1] + 1) * self.Y.shape[1])
+
+    @cached_property
+    def residual(self) -> Array:
+        """What the network leaves of each row, (n,), over the spread of its output."""
+        spread = self.Y.std(axis=0)
+        left = (self.Y - self.found.network(self.X).reshape(self.Y.shape)) / np.where(spread > 0.0, spread, 1.0)
+        return np.asarray(np.abs(left).max(axis=1))
+
+    @cached_property
+    def otherwise(self) -> Otherwise | None:
+        """Another explanation of the rows, if there is a better one."""
+        return otherwise(Samples(self.X, self.Y), self.found.network.activation)
+
+    @property
+    def r2(self) -> float:
+        """R² on rows never used in the fit; NaN if there were none."""
+        return 1.0 - self.found.certificate.residual**2
+
+
+Words = tuple[str, str]  # what it is, and what to do
+
+
+def diagnosed(found: Recovery, rows: Samples, width: int | None) -> Recovery:
+    """The failure with its diagnosis as the first sentence, and with the approximation it offers, if it is a good one.
+
+    Examples
+    --------
+    >>> import relumine as rl
+    >>> X = np.random.default_rng(0).normal(size=(50, 8))
+    >>> found = rl.recover(X, np.abs(X[:, 0]) + X[:, 1] ** 2, width=8, rng=0, on_failure="return")
+    >>> found.diagnosis.cause.name, found.message.split(": ")[0]
+    ('TOO_FEW_ROWS', '50 rows are too few for 8 units of 8 inputs')
+    """
+    failure = Failure(rows.X, rows.Y, width, found, rows.names)
+    for cause, ask in DIAGNOSES:
+        words = ask(failure)
+        if words is not None:
+            offer = "" if cause is Cause.NEARLY else _offer(failure)
+            message = " ".join(part for part in (words[0], found.message, offer) if part)
+            return replace(found, diagnosis=Diagnosis(cause, *words), message=message)
+    return found
+
+
+def _offer(failure: Failure) -> str:
+    """A network that explains nearly all of y is worth keeping, whatever it is not."""
+    if not failure.found.network.m or not failure.r2 >= _APPROXIMATION:
+        return ""
+    return f"As an approximation it has R² = {failure.r2:.4f} on {_unseen(failure)}."
+
+
+def _unseen(failure: Failure) -> str:
+    return f"{counted(failure.found.certificate.rows, 'row')} it never saw"
+
+
+# -- the diagnoses ------------------------------------------------------------------------------------------------
+
+
+def _few_possible_rows(failure: Failure) -> Words | None:
+    values = [np.unique(column).size for column in failure.X.T]
+    if max(values) > _LATTICE or len(failure.X) <= 2 * _LATTICE:
+        return None
+    possible, here = prod(values), len(np.unique(failure.X, axis=0))
+    kind = "0 or 1" if set(np.unique(failure.X)) <= {0.0, 1.0} else f"at most {max(values)} different values"
+    return (
+        f"The inputs are whole or coded numbers, not continuous ones: each takes {kind}, so only {possible:,} "
+        f"different rows are possible, and {here:,} of them are here.",
+        "More rows of this kind show nothing new: what the network does between these values is never seen. If the "
+        "source can be asked anywhere, ask between them (relumine.extract does); to predict rows of this kind, use "
+        "relumine.estimators.TwoLayerRegressor.",
+    )
+
+
+def _classes(failure: Failure) -> Words | None:
+    values = classes(failure.Y)
+    if not values:
+        return None
+    listed = " and ".join(f"{value:g}" for value in np.unique(failure.Y)) if values == 2 else ""
+    which = f"only two values ({listed})" if failure.Y.shape[1] == 1 and values == 2 else f"only {values} values"
+    return (
+        f"The target takes {which}: this is classification, and classes do not show the network behind them.",
+        "Use the scores of the classifier as the target, or its probabilities with link='logit'; to learn classes from "
+        "rows, use a classifier.",
+    )
+
+
+def _too_few_rows(failure: Failure) -> Words | None:
+    return _short_of_rows(failure, 2 if failure.width is None else failure.width)
+
+
+def _too_few_rows_for_what_was_found(failure: Failure) -> Words | None:
+    """With the width left open, what was found may be all that so few rows can show."""
+    return _short_of_rows(failure, failure.found.network.m) if failure.width is None else None
+
+
+def _short_of_rows(failure: Failure, width: int) -> Words | None:
+    p, (n, d) = failure.parameters(width) + failure.affine, failure.X.shape
+    if not width or failure.numbers >= _HOPE * p:
+        return None
+    needed = -(-_NEEDED * p // failure.Y.shape[1])
+    units = max(int((failure.numbers / _NEEDED - failure.affine) / failure.parameters(1)), 0)
+    enough = f"a width of at most {units}" if units else "fewer inputs"
+    return (
+        f"{counted(n, 'row')} are too few for {counted(width, 'unit')} of {counted(d, 'input')}: those have "
+        f"{failure.parameters(width):,} parameters, and an affine part {failure.affine:,} more.",
+        f"Collect about {needed:,} rows ({_NEEDED} numbers for each parameter), or ask for {enough}.",
+    )
+
+
+def _probabilities(failure: Failure) -> Words | None:
+    if not probabilities(failure.Y):
+        return None
+    if failure.Y.shape[1] > 1:
+        return (
+            "The target looks like probabilities: every value lies between 0 and 1, and those of a row add up to 1.",
+            "Try link='softmax': the network is then looked for behind the softmax.",
+        )
+    if failure.otherwise is None or failure.otherwise.cause is not Cause.PROBABILITIES:
+        return None
+    return (
+        "The target looks like probabilities: every value lies between 0 and 1, and behind the logistic function as "
+        f"many units leave {_times(failure.otherwise.times)} less of it unexplained.",
+        "Try link='logit': the network is then looked for behind the logistic function.",
+    )
+
+
+def _outliers(failure: Failure) -> Words | None:
+    left = failure.residual
+    usual = 1.4826 * float(np.median(left))
+    off = np.flatnonzero(left > _OFF * max(usual, 1e-12))
+    if not 1 <= off.size <= _OFF_SHARE * len(left) or (left[off] ** 2).sum() < _CARRIED * (left**2).sum():
+        return None
+    worst = off[np.argsort(-left[off], kind="stable")][:8]
+    more = "" if off.size <= len(worst) else f" and {off.size - len(worst)} more"
+    return (
+        f"{counted(off.size, 'row')} of {len(left)} {'does' if off.size == 1 else 'do'} not belong to "
+        f"the others: {', '.join(str(i) for i in np.sort(worst))}{more} (counted from 0, without a header), where the "
+        f"network is off by up to {left[worst[0]]:.3g} of the spread of y; half of the rows are within "
+        f"{float(np.median(left)):.2g}.",
+        "Look at these rows; repair them or leave them out, and run again.",
+    )
+
+
+def _smooth(failure: Failure) -> Words | None:
+    other = failure.otherwise
+    if other is None or other.cause is not Cause.SMOOTH:
+        return None
+    return (
+        f"The target is smooth, without kinks: as many tanh units leave {_times(other.times)} less of it unexplained.",
+        "Try activation='tanh' (or 'softplus', 'sigmoid'). If it is no network at all, "
+        "relumine.estimators.TwoLayerRegressor approximates it.",
+    )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f} times" if ratio < 1000.0 else "more than 1000 times"
+
+
+def _running_number(failure: Failure) -> Words | None:
+    found = running_numbers(failure.X, failure.names)
+    return None if not found else (f"{found[0]} is a running number, and was used as an input.", found[1])
+
+
+def _nearly(failure: Failure) -> Words | None:
+    if not _offer(failure):
+        return None
+    return (
+        f"Nearly explained: the best network has R² = {failure.r2:.4f} on {_unseen(failure)}, but it is not the "
+        "network behind them.",
+        "As an approximation it may be good enough. For the network itself try more rows, a larger width= or another "
+        "activation=.",
+    )
+
+
+DIAGNOSES: tuple[tuple[Cause, Callable[[Failure], Words | None]], ...] = (
+    (Cause.FEW_POSSIBLE_ROWS, _few_possible_rows),
+    (Cause.CLASSES, _classes),
+    (Cause.TOO_FEW_ROWS, _too_few_rows),
+    (Cause.PROBABILITIES, _probabilities),
+    (Cause.OUTLIERS, _outliers),
+    (Cause.SMOOTH, _smooth),
+    (Cause.RUNNING_NUMBER, _running_number),
+    (Cause.NEARLY, _nearly),
+    (Cause.TOO_FEW_ROWS, _too_few_rows_for_what_was_found),
+)
+
+
+def running_numbers(X: Array, names: tuple[str, ...] | None) -> tuple[str, str] | None:
+    """The input that numbers the rows, and what to do about it; None if there is none.
+
+    Whole numbers, each one more than the last in nine rows of ten, or all numbers of a range in any order. The only
+    input of a problem is no such column: it is what the target depends on.
+    """
+    n, d = X.shape
+    if n < _RUNNING or d < 2:
+        return None
+    for j in range(d):
+        column = X[:, j]
+        if not np.array_equal(column, np.rint(column)):
+            continue
+        steps = np.diff(column)
+        in_order = bool((steps > 0.0).all()) and float(np.mean(steps == 1.0)) >= 0.9
+        a_range = float(np.ptp(column)) == n - 1 and np.unique(column).size == n
+        if in_order or a_range:
+            called = f"column {j}" if names is None else f"column {names[j]!r}"
+            how = "" if names is None else f": ignore=[{names[j]!r}]"
+            return called, f"If it only numbers the rows, leave it out{how}."
+    return None
