@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.extraction.forms import estimator, features, is_estimator, is_keras, many_rows, named
-from relumine.extraction.onnx_double import in_double
+from relumine.extraction.onnx_double import in_double, telling
 from relumine.results import InvalidInput, MissingPackage
 
 Array = NDArray[np.float64]
@@ -161,22 +161,28 @@ def _onnx(path: Path) -> Box:
         ort = import_module("onnxruntime")
     except ImportError:
         raise MissingPackage("asking an ONNX file needs onnxruntime", "onnx", "onnxruntime") from None
-    try:
-        session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime's own kinds of error
-        raise InvalidInput(f"onnxruntime cannot open {path}: {error}") from None
-    if any(entry.type == "tensor(float)" for entry in session.get_inputs()):
-        session = _doubled(ort, path) or session
+    session = _doubled(ort, path)
+    if session is not None:
+        names = [output.name for output in session.get_outputs()]
+    else:
+        try:
+            session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:  # the runtime's own kinds of error
+            raise InvalidInput(f"onnxruntime cannot open {path}: {error}") from None
+        outputs = session.get_outputs()
+        names = [outputs[i].name for i in telling([output.type for output in outputs])]
     inputs = session.get_inputs()
     kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float)": np.float32}
     if len(inputs) != 1 or inputs[0].type not in kinds:
         raise InvalidInput(f"{path} must have one input of floating-point numbers; it has {[i.type for i in inputs]}")
     (entry,) = inputs
     kind, last = kinds[entry.type], entry.shape[-1] if entry.shape else None
-    output = session.get_outputs()[0].name
 
     def ask(X: Array) -> Any:
-        return session.run([output], {entry.name: X.astype(kind)})[0]
+        parts = session.run(names, {entry.name: X.astype(kind)})
+        if isinstance(parts[0], list):  # a dictionary of probabilities for each row
+            return np.array([[*row.values()] for row in parts[0]])
+        return parts[0] if len(parts) == 1 else np.column_stack(parts)
 
     return Box(ask, path.name, kind, last if isinstance(last, int) else None)
 

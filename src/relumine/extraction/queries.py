@@ -51,6 +51,7 @@ class Queries:
     """Rows asked and values answered.
 
     With a ``link`` the values are the answers mapped back; what is remembered, and saved, are the answers themselves.
+    ``strict``: rows whose answers have no digits are an error, and not NaN.
 
     Parameters
     ----------
@@ -97,6 +98,7 @@ class Queries:
         self.budget, self.timeout, self.run = budget, timeout, run or Run.of()
         self.way, self.seed = "", 0
         self.link: Mapping | None = None
+        self.strict = False
         self._index: dict[int, int] = {}
         self.rate, self.file = rate_limit, save
         self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
@@ -152,7 +154,10 @@ class Queries:
         at = [self._index.get(key, -1) for key in keys]
         if min(at, default=0) < 0:
             raise Unanswered(f"{at.count(-1)} of {len(X)} rows on a line have no answer")
-        return self._mapped(self._values_at(np.array(at, dtype=np.intp)))
+        values = self._mapped(self._values_at(np.array(at, dtype=np.intp)))
+        if self.strict and not np.isfinite(values).all():
+            raise Unanswered("where it would have to be asked, answers have no digits")
+        return values
 
     def _mapped(self, Y: Array) -> Array:
         return Y if self.link is None else self.link.values(Y)
