@@ -95,7 +95,7 @@ class RecoveryFailed(RelumineError):
 
     def __init__(self, recovery: Recovery) -> None:
         super().__init__(
-            f"{recovery.status.title}. {recovery.message}\n{recovery.status.advice}\n"
+            f"{recovery.status.title}. {recovery.message}\n{recovery.advice}\n"
             "(The best network found is in .recovery; on_failure='return' returns it instead of raising.)"
         )
         self.recovery = recovery
@@ -418,6 +418,11 @@ class Recovery:
         return self.status.ok
 
     @property
+    def advice(self) -> str:
+        """What to do next, in the arguments of the door that gave this result."""
+        return self.status.advice
+
+    @property
     def seconds(self) -> float:
         """Total time of all stages."""
         return sum(stage.seconds for stage in self.stages)
@@ -445,7 +450,7 @@ class Recovery:
         return "\n".join(part for part in (head, self.message, str(self.certificate), *next_step) if part)
 
     def __str__(self) -> str:
-        return self.told((self.status.advice,))
+        return self.told((self.advice,))
 
     def _repr_html_(self) -> str:
         from relumine.report.notebook import recovery

@@ -30,7 +30,7 @@ def truth(X: np.ndarray) -> np.ndarray:
 
 
 def classifier(ending: str) -> bytes:
-    """A graph as skl2onnx writes it for StandardScaler and MLPClassifier: a scaler in single precision, labels first."""
+    """A graph as skl2onnx writes it for a scaler and a classifier: scaled in single precision, labels first."""
     h = onnx.helper
     single, whole = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
     nodes = [

@@ -71,7 +71,7 @@ def demo(
     if found.network.m == truth.m:
         _picture(console, truth, found.network, losses, out)
     if not found.ok:
-        console.print(advice(found.status))
+        console.print(advice(found))
         raise typer.Exit(FAILED)
     program = "relumine" if shutil.which("relumine") else os.path.relpath(sys.argv[0])
     console.print(

@@ -76,12 +76,12 @@ def finish(
     names: Sequence[str] = (),
 ) -> None:
     """Write what was asked for, say how it ended, leave with the code of the status; ``names``: of the inputs."""
-    origin = replace(found.origin, advice=(advice(found.status), *found.origin.advice))
+    origin = replace(found.origin, advice=(advice(found), *found.origin.advice))
     found = replace(found, origin=origin, message=spoken(found.message))
     written = _written(found, talk, outputs, shape, names)
     content = report.as_dict(found)
     summary = {key: value for key, value in content.items() if key not in _INNER} | (content["asked"] or {})
-    summary |= {"advice": advice(found.status), "features": list(found.origin.features), "target": found.origin.target}
+    summary |= {"advice": advice(found), "features": list(found.origin.features), "target": found.origin.target}
     talk.answer(_words(found, written), {**summary, "written": written})
     if found.status is Status.INTERRUPTED:
         talk.warn("Stopped early: this is the best network so far, not a result.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from relumine.results import InvalidInput, Status
+from relumine.results import InvalidInput, Recovery, Status
 
 __all__ = ["advice", "in_options", "spoken"]
 
@@ -49,9 +49,9 @@ _ADVICE: Final = {
 }
 
 
-def advice(status: Status) -> str:
-    """What to do next, in options."""
-    return _ADVICE.get(status, status.advice)
+def advice(found: Recovery) -> str:
+    """What to do next, in options of the command that made the result."""
+    return spoken(found.advice) if found.advice != found.status.advice else _ADVICE.get(found.status, found.advice)
 
 
 def spoken(text: str) -> str:

@@ -27,7 +27,9 @@ Array = NDArray[np.float64]
 
 __all__ = ["Box", "Form", "call", "calls", "open_box"]
 
-_MOST_OUTPUT = 1 << 28  # bytes a command may print for one call: a box that prints without end must not fill the memory
+# Bytes a command may print for one call, and for each row besides: a box that prints without end must not fill the
+# memory. A number takes 25 bytes at most, so a row may have a thousand outputs.
+_MOST_OUTPUT, _MOST_PER_ROW = 1 << 24, 1 << 15
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ def call(box: Box, X: Array, seconds: float) -> Any:
 
 def calls(box: Box, several: Sequence[Array], seconds: float) -> list[Any]:
     """Calls at the same time, each in its thread: the answers in order, or what was raised instead of an answer."""
-    answers: list[Any] = [TimeoutError(f"no answer within {seconds:.3g} s")] * len(several)
+    late = TimeoutError(f"no answer within {seconds:.3g} s" if seconds > 0.0 else "the time was over")
+    answers: list[Any] = [late] * len(several)
 
     def work(i: int) -> None:
         try:
@@ -222,7 +225,7 @@ def _command(words: list[str], timeout: float) -> Box:
             given.write(rows.encode())
             given.seek(0)
             with subprocess.Popen(words, stdin=given, stdout=subprocess.PIPE, stderr=said) as process:
-                printed = _bounded(process, timeout)
+                printed = _bounded(process, timeout, _MOST_OUTPUT + _MOST_PER_ROW * len(X))
             said.seek(0)
             complaint = said.read(1 << 16).decode(errors="replace")
         if process.returncode:
@@ -233,16 +236,16 @@ def _command(words: list[str], timeout: float) -> Box:
     return Box(ask, words[0])
 
 
-def _bounded(process: subprocess.Popen[bytes], timeout: float) -> bytes:
+def _bounded(process: subprocess.Popen[bytes], timeout: float, most: int) -> bytes:
     """What the command prints, as long as it is not too much and not too late."""
     assert process.stdout is not None
     ended = Timer(timeout, process.kill)
     ended.start()
     try:
-        printed = process.stdout.read(_MOST_OUTPUT + 1)
-        if len(printed) > _MOST_OUTPUT:
+        printed = process.stdout.read(most + 1)
+        if len(printed) > most:
             process.kill()
-            raise RuntimeError(f"the command printed more than {_MOST_OUTPUT >> 20} MB for one call")
+            raise RuntimeError(f"the command printed more than {most >> 20} MB for one call")
         process.wait()
         if not ended.is_alive():
             raise TimeoutError(f"the command took longer than {timeout:g} s")

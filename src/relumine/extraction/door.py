@@ -30,6 +30,20 @@ __all__ = ["Extraction", "extract"]
 
 _NEARER = 1.0, 0.2, 0.04  # of the scale, in turn: layers are looked for up to a thousand of it from the centre
 
+_ADVICE = {
+    Status.NOISY: "Parameters are known to the digits of the answers, or to their noise. More digits make them "
+    "exact; where it is random, four times the rows (budget=) halve the errors.",
+    Status.NOT_RECOVERED: "The message says what was seen. What may help: a link (link='auto') for probabilities, all "
+    "digits of the answers, where inputs usually are (mean= and scale=, or low= and high=), another activation=, a "
+    "larger budget=.",
+    Status.UNDERDETERMINED: "Ask more rows (budget=) or for fewer units (width=): many networks explain the answers so "
+    "far.",
+    Status.AMBIGUOUS: "Other networks may answer the same where it was asked. Ask in a wider region (scale=, or low= "
+    "and high=).",
+    Status.INTERRUPTED: "This is what is known so far, not a result. Give it more time (seconds=) or rows (budget=): "
+    "with save= every answer is kept, and resume=True goes on from there.",
+}
+
 
 @dataclass(frozen=True)
 class Extraction(Recovery):
@@ -49,6 +63,11 @@ class Extraction(Recovery):
     X: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     y: Array = field(default_factory=lambda: np.zeros(0), repr=False)
     rest: Rest | None = None
+
+    @property
+    def advice(self) -> str:
+        """What to do next, in arguments of :func:`extract`."""
+        return _ADVICE.get(self.status, self.status.advice)
 
     @property
     def recovery(self) -> Recovery:

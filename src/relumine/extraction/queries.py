@@ -106,6 +106,7 @@ class Queries:
         self.count = self.calls = self.retried = self.dropped = 0
         self._misses, self._next, self._saved, self._n, self._aside = 0, 0.0, time.monotonic(), 0, 0
         self._q: int | None = None
+        self._raised: Exception | None = None  # by the box, the last time: its traceback is the user's
         self._plain = False
 
     # -- asking ----------------------------------------------------------------------------------------------
@@ -196,7 +197,7 @@ class Queries:
             except InvalidInput:
                 raise
             except Exception as error:  # as in _answer: whatever the box raises
-                word = f"{type(error).__name__}: {error}"
+                word, self._raised = f"{type(error).__name__}: {error}", error
             self.retried += not np.isfinite(values[left]).all()
         if not np.isfinite(values).all(axis=1).any():
             self._give_up(f"asked again for rows it had answered: {word}")
@@ -220,7 +221,7 @@ class Queries:
             except InvalidInput:
                 raise
             except Exception as error:  # whatever the box raises is its failure, not ours
-                word, answer = f"{type(error).__name__}: {error}", None
+                word, answer, self._raised = f"{type(error).__name__}: {error}", None, error
                 continue
             answer = None
             good = np.isfinite(y).all(axis=1)
@@ -279,7 +280,7 @@ class Queries:
         raise BlackBoxFailed(
             f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
             f"tries, {self.n} rows answered){kept}"
-        )
+        ) from self._raised
 
     # -- what is known -----------------------------------------------------------------------------------------
 

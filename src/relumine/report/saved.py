@@ -71,7 +71,7 @@ def as_dict(found: Recovery) -> dict[str, Any]:
         "status": found.status.value,
         "title": found.status.title,
         "message": found.message,
-        "advice": found.status.advice,
+        "advice": found.advice,
         "method": found.method,
         "seconds": found.seconds,
         "network": _network(net),

@@ -92,8 +92,8 @@ def sure(found: Recovery) -> str:
 
 
 def advice(found: Recovery) -> tuple[str, ...]:
-    """What to do next: in the words of the door that made the result, else the status's."""
-    return found.origin.advice or (found.status.advice,)
+    """What to do next: in the words of the door that made the result."""
+    return found.origin.advice or (found.advice,)
 
 
 def spread(found: Recovery) -> Array | None:
