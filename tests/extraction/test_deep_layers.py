@@ -9,11 +9,14 @@ from typer.testing import CliRunner
 import relumine as rl
 import relumine.report
 from relumine.cli import app
+from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.places import chords
+from relumine.extraction.deep.surfaces import Lift, Surface, followed
 from relumine.extraction.deep.whole import extract_deep
+from relumine.extraction.deep.wide import oriented
 from relumine.extraction.lines import kinks
 from relumine.extraction.sampling import make_domain
 from relumine.results import Status
@@ -41,6 +44,59 @@ def test_two_hidden_layers(sizes):
     assert found.certificate.confirmed >= 1000
     assert found.certificate.unseen <= 0.003 + 1e-12
     assert found.rest is None
+
+
+@pytest.mark.parametrize("sizes", [(10, 14, 12, 1), (5, 15, 10, 1), (4, 8, 5, 2)])
+def test_a_first_layer_wider_than_the_inputs(sizes):
+    truth = rl.planted.deep(sizes, rng=81001)
+    found = rl.extract(truth, dim=sizes[0], rng=1)
+    assert found.status is Status.EXACT
+    assert found.network.sizes == sizes
+    X = np.random.default_rng(2).normal(size=(500, sizes[0]))
+    np.testing.assert_allclose(found.network(X), truth(X), atol=1e-8)
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_signs_are_the_solution_of_linear_equations(seed):
+    truth = rl.planted.deep((4, 9, 5, 1), rng=seed).scaled()
+    (W, b), (A, e) = truth.hidden
+    xi = np.random.default_rng(seed).choice([-1.0, 1.0], size=9)
+    lift = Lift(Known(4), xi[:, None] * W, xi * b)
+    surfaces = []
+    for a, c in zip(A, e):  # a·relu(ξz) + c = θ·(|z|, x, 1)
+        surface = Surface(lift, bends=dict.fromkeys(range(9), 0.0))
+        surface.theta = np.concatenate([0.5 * a, 0.5 * a @ W, [c + 0.5 * a @ b]])
+        surfaces.append(surface)
+    X = np.random.default_rng(7).normal(size=(20, 4))
+    H = truth.activations_before(X, 1)
+    np.testing.assert_allclose(lift(X) @ surfaces[0].theta, H @ A[0] + e[0], atol=1e-12)
+    np.testing.assert_array_equal(oriented(lift, surfaces), xi)
+    assert oriented(lift, surfaces[:2]) is None  # eight equations, nine signs
+    surfaces[0].theta[9] += 1.0
+    assert oriented(lift, surfaces) is None  # a contradiction
+
+
+def test_a_surface_followed_is_the_unit_s():
+    truth = rl.planted.deep((4, 7, 5, 1), rng=2)
+    (W, b), (A, e) = truth.hidden
+    lift, rng = Lift(Known(4), W, b), np.random.default_rng(0)
+    ask = Asked(truth, rng, np.inf, lambda: False)
+    ends = rng.normal(size=(40, 4))
+    z = truth.activations_before(ends, 1) @ A[0] + e[0]
+    lo, hi = ends[z < 0.0][0], ends[z > 0.0][0]
+    for _ in range(200):  # a kink of unit 0 by halving
+        middle = 0.5 * (lo + hi)
+        below = truth.activations_before(middle[None], 1)[0] @ A[0] + e[0] < 0.0
+        lo, hi = (middle, hi) if below else (lo, middle)
+    normal = (A[0] * (W @ lo + b > 0.0)) @ W
+    surface = followed(ask, lift, lo, normal, rng)
+    assert surface is not None
+    theta = np.concatenate([0.5 * A[0], 0.5 * A[0] @ W, [e[0] + 0.5 * A[0] @ b]])
+    theta /= np.linalg.norm(theta)
+    assert min(np.abs(surface.theta - theta).max(), np.abs(surface.theta + theta).max()) < 1e-7
+    wrong = normal + 0.1 * np.linalg.norm(normal) * rng.normal(size=4)
+    assert followed(ask, lift, lo, wrong, rng) is None
 
 
 def test_other_coordinates():

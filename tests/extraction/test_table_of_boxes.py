@@ -96,7 +96,7 @@ def test_a_box_ends_as_the_table_says(name: str) -> None:
 
 
 def test_a_pipeline_and_a_command(tmp_path: Path) -> None:
-    pipe, net, _ = mlp()
+    pipe, _, _ = mlp()
     assert found(pipe, dim=None, mean=3.0, scale=2.0).status.value == "exact"
     script = tmp_path / "simulate.py"
     script.write_text(

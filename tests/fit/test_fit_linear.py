@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tests.fit.fit_problems import FREE, PLAIN, SHAPE, problem
 
 from relumine import activations
+from relumine.fit.precondition import across, block, inside
 from relumine.fit.projection import Linearisation, Unknowns, project
 from relumine.fit.rows import Block, MemoryRows
 from relumine.fit.sign_free import Shape, shape_of
-from relumine.fit.solvers import ConjugateGradients, Dense
+from relumine.fit.solvers import ConjugateGradients, Dense, conjugate_gradients
 from relumine.fit.starts import (
     random_directions,
 )
@@ -156,6 +157,41 @@ def test_the_two_solvers_take_the_same_step(free: slice) -> None:
     assert iterative is not None
     np.testing.assert_allclose(iterative.step, dense.step, atol=1e-7)
     assert iterative.predicted == pytest.approx(dense.predicted, rel=1e-6)
+
+
+@pytest.mark.parametrize("free", FREE)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_block_of_a_preconditioner_is_the_matrix_itself(weighted: bool, free: slice) -> None:
+    """In coordinates of all of R^(d+1), and in those of a subspace that holds the weights."""
+    rows, _, U = problem(3, weighted=weighted, free=free)
+    at = project(rows, SHAPE, U)
+    J = jacobian(rows, SHAPE, at)
+    lin = Linearisation(rows, at)
+    np.testing.assert_allclose(block(lin, np.eye(5)), J.T @ J / rows.total, atol=1e-11)
+    Q = np.zeros((5, 4))
+    Q[:-1, :-1], Q[-1, -1] = np.linalg.qr(U[:, :-1].T)[0], 1.0
+    (m, s), q = (len(U), Q.shape[1]), rows.outputs
+    rng = np.random.default_rng(0)
+    dU, dtau = rng.normal(size=(m, s)), np.zeros((s, q))
+    dtau[free] = rng.normal(size=(s, q))[free]
+    there = Unknowns(dU @ Q.T, np.zeros((m, q)), Q @ dtau)  # features keep their affine part across Q: left out here
+    H = Linearisation(rows, at, np.float64).product(there)
+    got = block(lin, Q) @ np.concatenate([dU.ravel(), np.zeros(m * q), dtau[free].ravel()])
+    np.testing.assert_allclose(got[: m * s], (H.U @ Q).ravel(), atol=1e-11)
+    np.testing.assert_allclose(got[m * s + m * q :], (Q.T @ H.tau)[free].ravel(), atol=1e-11)
+
+
+@pytest.mark.parametrize("free", FREE)
+def test_knowing_the_span_saves_products(free: slice) -> None:
+    """White Gaussian inputs in 60 dimensions, 4 units: across their span the Gauss–Newton matrix is nearly K ⊗ I."""
+    rows, _, U = problem(6, n=4000, d=60, m=4, q=1, free=free)
+    lin = Linearisation(rows, project(rows, SHAPE, U), np.float64)
+    damping = 1e-2 * lin.scale
+    b = Unknowns(lin.gradient, np.zeros((4, 1)), np.zeros((61, 1)))
+    ways = [conjugate_gradients(lin, b, damping, 1e-7, 500, way) for way in (across, inside)]
+    assert all(way.converged for way in ways)
+    np.testing.assert_allclose(ways[1].x.U, ways[0].x.U, atol=1e-3 * np.abs(ways[0].x.U).max())
+    assert ways[1].products < ways[0].products
 
 
 @pytest.mark.parametrize("name", ["relu", "tanh", "squared_relu", "polynomial(0,0,0,1)"])

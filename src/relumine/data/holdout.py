@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.data.sources.samples import Samples
+from relumine.data.sources import Samples, Source, count, take
+from relumine.data.views import Without, seen
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 
-__all__ = ["hold_out", "how_many", "same_rows", "set_aside", "split"]
+__all__ = ["hold_out", "how_many", "kept_apart", "same_rows", "set_aside", "split"]
 
 
 def how_many(n: int, share: float = 0.02, least: int = 4, most: int = 2000, leave: int = 1) -> int:
@@ -48,6 +49,21 @@ def set_aside(X: Array, rng: np.random.Generator, share: float = 0.02) -> tuple[
         return aside, distinct - (np.unique(groups[aside]).size if distinct < len(X) else len(aside))
     chosen = hold_out(distinct, rng, min(max(round(share * distinct), 4), distinct // 3))
     return np.flatnonzero(np.isin(groups, chosen)), distinct - len(chosen)
+
+
+def kept_apart(rows: Source, rng: np.random.Generator, spare: int) -> tuple[Source, Samples]:
+    """(All other rows, ``spare`` random ones): the second are for the certificate, and nothing else sees them.
+
+    Examples
+    --------
+    >>> from relumine.data.views import rows_of
+    >>> rest, held = kept_apart(rows_of(np.ones((10, 2)), np.arange(10.0)), np.random.default_rng(0), 3)
+    >>> rest.n, held.n, sorted([*held.y, *rest.head().Y[:, 0]]) == list(range(10))
+    (7, 3, True)
+    """
+    numbers = hold_out(count(rows), rng, spare)
+    held, _ = take(rows, numbers)
+    return seen(rows, Without(numbers)), held
 
 
 def split(samples: Samples, numbers: Numbers) -> tuple[Samples, Samples]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
-from relumine.extraction.chosen import ROUGH, Chosen, chosen_queries
+from relumine.extraction.chosen import JUMPS, ROUGH, Chosen, chosen_queries
 from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.judge import certify, known_units
 from relumine.extraction.lines import Ask
@@ -27,6 +27,7 @@ __all__ = ["DEEP", "by_lines"]
 DEEP = "deep"
 
 _AGAIN = 8  # rows asked a second time: does the box repeat itself?
+_SIZE = 1e140  # of the answers, or one over it
 _REPEATS = 1e-9  # relative difference of two answers to one question that is rounding
 
 
@@ -43,9 +44,11 @@ def by_lines(
         _same_box(log)
     elif run.over:
         raise InvalidInput("the time (seconds=) was over before the black box was asked; give it more")
-    ask(
-        0.1 * domain.draw(np.random.default_rng(log.seed + 1), _AGAIN)
-    )  # does it answer at all, where inputs usually are?
+    # does it answer at all, where inputs usually are?
+    size = np.abs(ask(0.1 * domain.draw(np.random.default_rng(log.seed + 1), _AGAIN))).max()
+    if size > 0.0 and not 1.0 / _SIZE < size < _SIZE:
+        word = f"the answers are of size {size:.0e}, and their squares are no longer numbers"
+        raise InvalidInput(word, argument="f", remedy="give answers in another unit")
     try:
         state = chosen_queries(
             ask,
@@ -60,6 +63,9 @@ def by_lines(
         return None, f"it does not answer everywhere along a line ({error})"
     if state.deep:
         return None, DEEP
+    log.jumps = state.reason == JUMPS
+    if state.refused and state.noise.relative > ROUGH and not state.noise.curved:
+        log.roughness = state.noise.level
     if state.reason and not state.ended and (state.refused or state.rough):
         return None, state.reason
     stages = [Stage("lines and units", time.perf_counter() - began, None, f"{len(state.lines)} lines")]

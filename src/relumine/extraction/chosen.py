@@ -21,9 +21,10 @@ from relumine.run import Run
 
 Array = NDArray[np.float64]
 
-__all__ = ["ROUGH", "Chosen", "chosen_queries", "estimate"]
+__all__ = ["JUMPS", "ROUGH", "Chosen", "chosen_queries", "estimate"]
 
 ROUGH = 3e-6  # relative noise beyond which lines cannot tell kinks from noise: random rows and statistics do better
+JUMPS = "the answers jump along a line: not a continuous function"
 _LINES = 12  # lines searched at most; one finds all units but those parallel to it or hidden by another
 _EXACT = 1e-9  # relative residual that is rounding, as in the fit
 _FLOOR = 1e-10  # relative error taken for granted in f̂: smaller kinks of the residual are its own
@@ -203,6 +204,8 @@ def _refusal(found: Crossings) -> str:
         return "the answers bend everywhere along a line: not a piecewise linear function"
     if found.noise.relative > ROUGH:
         return f"the answers are rough (relative noise {found.noise.relative:.1e}), too rough for lines"
+    if found.leaps:
+        return JUMPS
     if len(found.doubts) > 2 + len(found.t) // 4:
         return f"{len(found.doubts)} stretches of a line could not be resolved: not piecewise linear, or it jumps"
     return ""

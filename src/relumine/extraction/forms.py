@@ -16,6 +16,8 @@ from relumine.results import InvalidInput, MissingPackage
 
 Array = NDArray[np.float64]
 
+_FEW = 8  # single rows tried: a unit that is on at half of them answers all alike once in a hundred times
+
 __all__ = ["estimator", "features", "is_estimator", "is_keras", "many_rows", "named"]
 
 
@@ -68,7 +70,8 @@ def many_rows(ask: Callable[[Any], Any], rows: str | None) -> Callable[[Any], An
     """A function of one row, (d,) or a row of a DataFrame, as one of many.
 
     ``rows``: "one" or "many", or None: found out by the first call. If that fails or does not give one answer for each
-    row, two single rows are tried; where both are answered, and many rows still are not, it is a function of one row.
+    row, a few single rows are tried; where all are answered, not all alike, and many rows still are not, it is a
+    function of one row.
     """
     if rows == "many":
         return ask
@@ -116,7 +119,9 @@ class _FindOut:
         """Whether single rows are answered and many still are not; then they are asked one by one from now on."""
         each = _one_by_one(self.ask)
         try:
-            good = bool(np.isfinite(each(X[:2])).all())
+            answers = each(X[:_FEW])
+            # one answer to everything says nothing about rows: it may not look at them
+            good = bool(np.isfinite(answers).all()) and bool((answers != answers[0]).any())
         except Exception:  # whatever the function says to a row: then it is no function of one
             return False
         try:

@@ -32,6 +32,10 @@ _STEP = (
 )
 _BENT = 1e-9  # of the size of the answers: more than double precision leaves in Δ, less than any curvature of interest
 _MOST = 0.8  # share of the places that must agree
+_JUMPS = (
+    "The answers jump between two neighbouring points of a line, as those of labels, trees and rounding do: this is no "
+    "continuous function. queries='random' fits a network to it nevertheless."
+)
 _LABELS = 16  # different answers, at most, that are labels and not numbers
 _DECIMALS = 8  # rounding to more is that of single precision, or does no harm
 
@@ -74,8 +78,10 @@ def kind_of(ask: Callable[[Array], Array], again: Callable[[Array], Array], draw
     here, before, after, nearer, next_to = parts[:, good]
     size = max(float(np.abs(here).max()), 1e-300)
     bend, small = (np.abs(a + b - 2.0 * here).max(axis=1) for a, b in ((before, after), (nearer, next_to)))
-    if np.nanmax(np.abs(again(x) - here)) > 1e-6 * size:
-        return Kind("random", "The box is random: asked the same again, it gives other answers.")
+    other = np.abs(again(x) - here)
+    if np.nanmax(other) > 1e-6 * size:
+        word = "The box is random, or looks at other rows of the call: asked the same again, it gives other answers."
+        return Kind("random", word, hopeless=bool((np.nanmean(other, axis=0) > 0.5 * here.std(axis=0)).all()))
     values = np.unique(rows, axis=0)
     if len(values) == 1:
         return Kind(
@@ -120,6 +126,9 @@ def refused(log: Queries, domain: Domain) -> Recovery | None:
     if not log.aside:
         return None
     kind = kind_in(log, domain)
+    if log.jumps and kind.name in ("piecewise linear", "constant", "unknown"):
+        kind = Kind("jumps", _JUMPS, hopeless=True)
+    log.what = kind.word
     if not kind.hopeless or (log.link is not None and kind.name == "probabilities"):
         return None
     return Recovery(
@@ -137,9 +146,14 @@ def explained(result: Recovery, log: Queries, domain: Domain | None) -> Recovery
     if not failed or domain is None or log.link is not None or not log.n:
         return result
     # random rows have spent their budget; what kind it is was asked before them, if at all
-    kind = kind_in(log, domain) if log.way == "chosen" else _rounded(log.some(5 * _PLACES)[1]) or Kind("unknown")
-    word = kind.word
-    return result if not word or word in result.message else replace(result, message=f"{result.message} {word}")
+    if log.way == "chosen":
+        kind = kind_in(log, domain)
+    else:
+        kind = Kind("known", log.what) if log.what else _rounded(log.some(5 * _PLACES)[1]) or Kind("unknown")
+    if not kind.word or kind.word in result.message:
+        return result
+    # what is no network needs no words on how far the search for one came
+    return replace(result, message=kind.word if kind.hopeless else f"{result.message} {kind.word}")
 
 
 def _pieces(values: Array) -> Kind:
@@ -159,6 +173,8 @@ def _pieces(values: Array) -> Kind:
 
 
 def _probabilities(rows: Array) -> bool:
+    if np.ptp(rows, axis=0).max() < 1e-6:  # too much alike to tell
+        return False
     try:
         return link_of("auto", rows) is not None
     except InvalidInput:  # labels
@@ -167,9 +183,10 @@ def _probabilities(rows: Array) -> bool:
 
 def _rounded(rows: Array) -> Kind | None:
     """Whether all answers are rounded to a few decimals."""
+    size = float(np.ptp(rows, axis=0).max(initial=0.0))
     for k in range(_DECIMALS + 1):
         scaled = rows * 10.0**k
-        if (np.abs(scaled - np.round(scaled)) <= 1e-9 + 1e-15 * np.abs(scaled)).all():
+        if (np.abs(scaled - np.round(scaled)) <= 1e-9 * min(size, 1.0) + 1e-15 * np.abs(scaled)).all():
             word = f"The answers are rounded to {k} decimals: ask for more of them, or for answers in a smaller unit."
             return Kind("rounded", word)
     return None

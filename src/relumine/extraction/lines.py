@@ -50,6 +50,8 @@ _ROUNDS = 120  # a kink takes about two rounds for every halving between it and 
 _APART = 4.0  # a point beside a crossing lies where the two lines differ by this many times what still fits
 _BLUNT = 4.0  # a stretch on which two lines differ by less than so many times what fits is not split further
 _TRIES = 6  # places at which a stub is tried in a stretch, each narrower than the last
+_POINT = 1e-12  # two points no further apart than this, relative to where they are, are one place,
+_LEAP = 1e4  # and values that differ there by so many standard deviations are a jump of f
 _NEAR = 0.05  # a crossing nearer to an end than this share of the stretch is no good place to split
 
 
@@ -142,6 +144,11 @@ class Piece:
         end = -1 if abs(t - self.t[-1]) < abs(t - self.t[0]) else 0
         return np.asarray(self.v[end] + (t - self.t[end]) * self.slope)
 
+    def nearby(self, t: float) -> Array:
+        """The same from the point known nearest to t: far out rounding is a thousand times more."""
+        at = int(np.argmin(np.abs(self.t - t)))
+        return np.asarray(self.v[at] + (t - self.t[at]) * self.slope)
+
     def doubt(self, t: float) -> Array:
         """Standard deviation of ``value(t)`` minus an answer at t, (q,)."""
         away = max(self.lo - t, t - self.hi, 0.0)
@@ -179,6 +186,15 @@ class Crossings:
             jump=np.concatenate([self.jump[: r - 1], [two.slope - one.slope], self.jump[r + 1 :]]),
             pieces=self.pieces[:r] + self.pieces[r + 1 :],
         )
+
+    @property
+    def leaps(self) -> bool:
+        """Whether f itself jumps somewhere, by more than any noise: between two points next to each other."""
+        for one, two in pairwise(self.pieces):
+            near = two.lo - one.hi <= _POINT * (self.line.scale + abs(one.hi))
+            if near and (np.abs(two.v[0] - one.v[-1]) > _LEAP * np.maximum(one.doubt(two.lo), two.doubt(one.hi))).any():
+                return True
+        return False
 
     @property
     def whole(self) -> bool:

@@ -186,7 +186,7 @@ def _open(net: Network, bias: bool) -> NDArray[np.bool_]:
     """Units (m,) in a set that can be flipped together without changing the function (but for the output bias)."""
     blocks = flip_columns(net).reshape(net.q or 1, net.d + 1, net.m)
     M = (blocks[:, :-1] if bias else blocks).reshape(-1, net.m)
-    size = np.abs(M).max()
+    size = max(float(np.abs(M).max()), np.finfo(float).tiny)
     if M.shape[0] >= net.m and np.linalg.svd(M / size, compute_uv=False)[-1] > 1e-9:
         return np.zeros(net.m, dtype=bool)
     try:

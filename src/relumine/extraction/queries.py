@@ -39,6 +39,10 @@ class Unanswered(RelumineError):
     """The box does not answer some rows that lines need; random rows can do without them."""
 
 
+class _WrongShape(ValueError):
+    """Not one answer for each row."""
+
+
 class Mapping(Protocol):
     """What maps answers (n, q) back to values of a network, NaN where they have no digits."""
 
@@ -99,6 +103,8 @@ class Queries:
         self.way, self.seed = "", 0
         self.link: Mapping | None = None
         self.strict = False
+        # rows of another run; a line met a jump; noise measured along a line; what the box is, in words
+        self.resumed, self.jumps, self.roughness, self.what = False, False, np.zeros(1), ""
         self._index: dict[int, int] = {}
         self.rate, self.file = rate_limit, save
         self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
@@ -182,16 +188,18 @@ class Queries:
     def again(self, X: Array) -> Array:
         """Ask rows again without remembering the answers (rows that fail are NaN): does the box repeat itself?
 
-        They were answered before: a box that now answers none of them is given up.
+        They are asked in another order and in two calls: an answer must not depend on the other rows of its call. They
+        were answered before: a box that now answers none of them is given up.
         """
         self.count += len(X)
         values, word = np.full((len(X), self._q or 1), np.nan), _NOT_FINITE
-        tries = [np.arange(len(X))] * (self.retries + 1) + [np.array([i]) for i in range(len(X))]
+        order = np.arange(len(X))[::-1]
+        tries = [order[::2], order[1::2], *[order] * self.retries, *order[:, None]]
         for attempt, rows in enumerate(tries):
             left = rows[~np.isfinite(values[rows]).all(axis=1)]
             if not len(left):
                 continue
-            self._wait(min(attempt, self.retries), len(left))
+            self._wait(min(max(attempt - 1, 0), self.retries), len(left))
             try:
                 values[left] = self._values(X[left])
             except InvalidInput:
@@ -209,7 +217,7 @@ class Queries:
 
     def _answer(self, X: Array, retries: int, answer: Any = None) -> None:
         """Ask (unless there is an answer already), try again what failed, split what keeps failing."""
-        word = _NOT_FINITE
+        word, works, misshapen = _NOT_FINITE, False, False
         for attempt in range(retries + 1):
             if self.run.over and self._n and answer is None:
                 return
@@ -221,16 +229,25 @@ class Queries:
             except InvalidInput:
                 raise
             except Exception as error:  # whatever the box raises is its failure, not ours
-                word, answer, self._raised = f"{type(error).__name__}: {error}", None, error
+                self._raised = error
+                answer, misshapen = None, isinstance(error, _WrongShape)
+                word = str(error) if misshapen else f"{type(error).__name__}: {error}"
                 continue
             answer = None
             good = np.isfinite(y).all(axis=1)
             if good.any():
-                self._misses = 0
+                self._misses, works = 0, True
                 self._remember(X[good], y[good])
             X = X[~good]
             if not len(X):
                 return
+        if works and word == _NOT_FINITE:  # it answers, but not these rows
+            self.dropped += len(X)
+            return
+        if misshapen and (len(X) == 1 or not self._n):
+            self.save()
+            remedy = "wrap it to answer (n,) or (n, q) for n rows; rows='one' if it takes a single row"
+            raise InvalidInput(f"the black box {self.box.name}: {word}", argument="f", remedy=remedy)
         if not self._n and len(X) > 1:
             self._give_up(word)
         if len(X) > 1:
@@ -255,11 +272,11 @@ class Queries:
             raise InvalidInput(f"the black box {self.box.name} answers complex numbers; wrap it to answer real ones")
         y: Array = given.astype(np.float64)
         if y.shape[:1] != (n,) or y.ndim > 2 or (y.ndim == 2 and not y.shape[1]):
-            raise ValueError(f"{n} rows were asked and an answer of shape {y.shape} came")
+            raise _WrongShape(f"{n} rows were asked and an answer of shape {y.shape} came")
         plain = y.ndim == 1 or y.shape[1] == 1
         y = y.reshape(n, -1)
         if self._q is not None and y.shape[1] != self._q:
-            raise ValueError(f"{self._q} outputs came before, and now {y.shape[1]}")
+            raise _WrongShape(f"{self._q} outputs came before, and now {y.shape[1]}")
         if self._q is None and np.isfinite(y).all(axis=1).any():  # only an answer that counts says how many there are
             self._q, self._plain = y.shape[1], plain
         return y
@@ -297,6 +314,12 @@ class Queries:
             good = np.isfinite(Y).all(axis=1)
             X, Y = X[good], Y[good]
         return X, Y[:, 0] if self.plain else Y
+
+    def before(self) -> tuple[Array, Array]:
+        """What was set aside, like :meth:`data`."""
+        later = len(self.data()[0])
+        X, y = self.data(everything=True)
+        return X[: len(X) - later], y[: len(X) - later]
 
     def answered(self) -> tuple[Array, Array]:
         """Every row and the answer of the box itself, (n, q)."""
@@ -361,6 +384,7 @@ class Queries:
         if np.iscomplexobj(X) or np.iscomplexobj(y) or not (np.isfinite(X).all() and np.isfinite(y).all()):
             raise InvalidInput(f"{self.file} holds NaN, infinite or complex values")
         self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1
+        self.resumed = True
         self._remember(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64).reshape(len(X), -1))
         way, seed = (np.asarray(found.get(name, [])).ravel()[:16] for name in ("way", "seed"))
         if (

@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.data.digits import digits_of
 from relumine.extraction.queries import BlackBoxFailed, Queries
 from relumine.recovery.door import recover
+from relumine.recovery.evidence import Answers
+from relumine.recovery.judge import with_answers
 from relumine.results import InvalidInput, Recovery, Status
 from relumine.run import Run
 
@@ -27,6 +30,8 @@ _PER_GUESS = 4  # the same while the width is a guess: one that is twice too lar
 PROBE = 8  # rows asked twice: does the box repeat itself?
 _CLOSE = 1e-5  # relative residual below which the units are enough, perhaps too many
 _ROUNDING = 8.0 * float(np.finfo(np.float32).eps)  # most that single precision leaves, over the root mean square of y
+_GRID = 2.0  # times the rounding to decimals, or behind an offset, that may be left: the answers alone are rounded
+_CONTRADICTS = 1e-6  # relative error of an exact network that is none
 _REPEATED = 1e-9  # relative difference between two answers to one question of a box in double precision
 _CONFIRM = 2000  # further rows before no units, or fewer than asked for, are believed
 WIDER = 3.0  # spread of half of them, where they are Gaussian: a kink far out is crossed more often there
@@ -52,6 +57,7 @@ class RandomRows:
     def until_certain(self, width: int | None, growth: float) -> Recovery:
         """Ask, recover, ask more."""
         self._repeats_itself()
+        self._coarse()
         d, noisy = self.queries.dim, bool(self.noise.any())
         guess = 4 if width is None else max(width, 1)
         share = _PER_PARAMETER if width is not None else 10 * _PER_GUESS if noisy else _PER_GUESS
@@ -87,7 +93,7 @@ class RandomRows:
         assert found is not None
         if width is None:  # how many units were too many was our guess, not the user's
             found = replace(found, units=replace(found.units, absorbed=()))
-        return self._in_words(found, stalled >= _STALLED)
+        return self._judged(found, stalled >= _STALLED)
 
     def _fitted(self, guess: int, width: int | None, last: bool) -> Recovery:
         """A recovery from the rows so far: quick while more can be had, with all its starts at the end."""
@@ -140,18 +146,23 @@ class RandomRows:
 
     def _repeats_itself(self) -> None:
         """Ask a few rows twice: what differs is noise, and what does not repeat saved answers is another box."""
-        resumed = self.queries.n > 0
-        if not resumed:
+        if not self.queries.n:
             self._ask(min(PROBE, self.budget))
         X, y = self.queries.data()
         if not len(X):
             raise InvalidInput("the time (seconds=) was over before the black box was asked; give it more")
         some = np.unique(np.linspace(0, len(X) - 1, PROBE).astype(int))  # all over a log: its parts may differ
         saved = y.reshape(len(X), -1)[some]
-        known = self.queries.again(X[some]) if resumed else saved
+        known = self.queries.again(X[some]) if self.queries.resumed else saved
         self.noise = _rms(self.queries.again(X[some]) - known) / np.sqrt(2.0)
-        if resumed and (_rms(known - saved) > 10.0 * self.noise + self._tolerance(y)).any():
+        if self.queries.resumed and (_rms(known - saved) > 10.0 * self.noise + self._tolerance(y)).any():
             raise InvalidInput(f"the queries saved in {self.queries.file} were answered by another box")
+
+    def _coarse(self) -> None:
+        """Few decimals, and what a line found rough, are noise of known size: more units would only fit that."""
+        self.noise = np.maximum(self.noise, self.queries.roughness)
+        if self._rounding() > _CLOSE:
+            self.noise = np.maximum(self.noise, digits_of(self.queries.data()[1]).rounding)
 
     def _tolerance(self, y: Array) -> Array:
         """How far two answers of one box to one question may be apart by rounding alone, for each output."""
@@ -160,12 +171,15 @@ class RandomRows:
         return np.asarray(8.0 * _ROUNDING * size if _single(y) else _REPEATED * Y.std(axis=0) + 1e-14 * size)
 
     def _rounding(self) -> float:
-        """The relative residual that single-precision answers can leave; 0 for those in double precision."""
+        """The relative residual that the rounding of the answers can leave; 0 for all digits of double precision."""
         y = self.queries.data()[1]
-        Y = y.reshape(len(y), -1)
-        size, spread = np.sqrt(np.mean(Y**2, axis=0)), Y.std(axis=0)
-        varies = spread > 0.0
-        return _ROUNDING * float(np.max(size[varies] / spread[varies])) if varies.any() and _single(y) else 0.0
+        Y, digits = y.reshape(len(y), -1), digits_of(y)
+        spread = Y.std(axis=0)
+        single = _ROUNDING * np.sqrt(np.mean(Y**2, axis=0)) if _single(y) else 0.0 * spread
+        grid = _GRID * digits.rounding if digits.words else 0.0 * spread
+        return float(
+            np.max((np.maximum(single, grid) / np.where(spread > 0.0, spread, 1.0))[spread > 0.0], initial=0.0)
+        )
 
     def _recover(self, width: int | None, **more: Any) -> Recovery:
         X, y = self.queries.data()
@@ -183,13 +197,7 @@ class RandomRows:
 
     def _certain(self, found: Recovery) -> bool:
         """Exact; or as good as the noise seen between two answers to the same question, or their rounding, allows."""
-        if found.status is Status.EXACT:
-            return True
-        if self._rounded(found):
-            return self._visible(found) == found.network.m
-        y = self.queries.data()[1]
-        share = float(np.max(self.noise / np.maximum(np.atleast_1d(y.std(axis=0)), np.finfo(float).tiny)))
-        return found.status is Status.NOISY and share > 0.0 and found.certificate.residual <= 3.0 * share
+        return with_answers(found, self._answers(found)).ok
 
     def _rounded(self, found: Recovery) -> bool:
         """Whether the answers are single-precision numbers and what is left is of the size of their rounding."""
@@ -215,27 +223,30 @@ class RandomRows:
                 return other
         return found
 
-    def _in_words(self, found: Recovery, stalled: bool = False) -> Recovery:
-        """A box that repeats itself has no noise: what looks like noise is its rounding, or something not found."""
-        if self._certain(found) and found.status is not Status.EXACT and not self.noise.any():
-            word = (
-                f"{found.network.m} units; the relative error {found.certificate.residual:.1e} that is left is the "
-                "rounding of answers in single precision, and the parameters are known no better than that."
-            )
-            return replace(found, status=Status.NOISY, message=word)
-        if found.status is Status.NOISY and not self._certain(found):
-            word = (
-                f"The relative error {found.certificate.residual:.1e} that is left looks like noise, but is more than "
-                f"the answers to the same question differ. {self.queries.n} rows were answered."
-            )
-            found = replace(found, status=Status.NOT_RECOVERED, message=word)
-        if stalled and not found.ok:
-            word = (
-                f"{found.message} {_STALLED} batches in a row predicted rows set aside no better than those before, so "
-                f"no more was asked: {self.queries.count} of {self.budget} rows."
-            )
-            return replace(found, message=word)
-        return found
+    def _answers(self, found: Recovery, stalled: bool = False) -> Answers:
+        """What the answers show about the network found, beside the rows."""
+        y = self.queries.data()[1]
+        share = float(np.max(self.noise / np.maximum(np.atleast_1d(y.std(axis=0)), np.finfo(float).tiny)))
+        rounded = self._rounded(found) and self._visible(found) == found.network.m
+        count = _STALLED if stalled else 0
+        return Answers(share, rounded, self.queries.n, count, self.queries.count, self.budget)
+
+    def _judged(self, found: Recovery, stalled: bool) -> Recovery:
+        """The result with what the answers show; rows on lines, asked before, are held against it as well."""
+        found = with_answers(found, self._answers(found, stalled))
+        X, y = self.queries.before()
+        if found.status is not Status.EXACT or not len(X):
+            return found
+        Y, error = y.reshape(len(X), -1), (found.network(X) - y).reshape(len(X), -1)
+        wrong = int((np.abs(error) > _CONTRADICTS * (np.abs(Y) + Y.std(axis=0))).any(axis=1).sum())
+        if not wrong:
+            return found
+        word = (
+            f"{found.network.m} units reproduce all random rows, but {wrong} of {len(X)} rows asked along a line "
+            "contradict them: the box is something else there, or its answers depend on the other rows of a call. "
+            "Give low= and high= to ask in a range alone, or queries='random'."
+        )
+        return replace(found, status=Status.NOT_RECOVERED, message=word)
 
     def _room(self) -> int:
         return self.budget - self.queries.count

@@ -90,7 +90,7 @@ class _Measurement:
         self.q = len(found.noise.level)
         self.basis = _complement(self.line.direction)  # (d, d−1)
         self.steps = np.repeat((precision.step * self.half)[:, None], d - 1, axis=1)
-        self.values = np.array([piece.value(t) for piece, t in zip(found.pieces, self.base)]).reshape(k + 1, self.q)
+        self.values = np.array([piece.nearby(t) for piece, t in zip(found.pieces, self.base)]).reshape(k + 1, self.q)
         self.slope = np.array([piece.slope for piece in found.pieces]).reshape(k + 1, self.q)
         self.across = np.zeros((k + 1, self.q, d - 1))
         self.error = _errors(found, precision, self.base, self.half)
@@ -128,28 +128,35 @@ class _Measurement:
         """Ask pieces again, with shorter steps, whose gradient one more row contradicts.
 
         A step across both kinks of its piece at once is not seen by :meth:`_settle` where both units have one sign: the
-        difference then belongs to two other units that it does not cross. One row per piece, a weighted mean of all
-        its steps and so nearer to the base than any of them, tells: it crosses nothing.
+        difference then belongs to two other units that it does not cross. One row per piece tells, half a weighted mean
+        of all its steps: units of one sign make f convex there (or concave), and a convex function that is not affine
+        lies below its chords.
         """
         for _ in range(_ROUNDS):
-            pieces = self._contradicted(pieces)
+            pieces = [r for r in self._contradicted(pieces) if self._worth(r).any()]
             if not pieces:
                 break
             for r in pieces:
-                self.steps[r] *= _SHORTER
+                self.steps[r, self._worth(r)] *= _SHORTER
             self._measure({r: np.arange(self.basis.shape[1]) for r in pieces})
             self._settle([r for r in range(len(self.base)) if r != self.zero])
 
     def _contradicted(self, pieces: list[int]) -> list[int]:
-        """Pieces where the gradient does not predict the answer at a mean of its steps."""
+        """Pieces where the gradient does not predict the answer at half a mean of its steps."""
+        if not pieces or not self.basis.shape[1]:
+            return []
         weight = np.random.default_rng(len(pieces)).dirichlet(np.ones(self.basis.shape[1]), size=len(pieces))
-        moves = weight * self.steps[pieces]
+        moves = 0.5 * weight * self.steps[pieces]
         V = self.ask(self.line.at(self.base[pieces]) + moves @ self.basis.T)
         predicted = self.values[pieces] + np.einsum("rqj,rj->rq", self.across[pieces], moves)
         noise = np.linalg.norm(self.found.noise(self.base[pieces]).reshape(len(pieces), -1), axis=1)
         allowed = _PROBE * (noise + self.error[pieces] * np.linalg.norm(moves, axis=1))
         off = np.linalg.norm(V - predicted, axis=1) > allowed  # False for rows without digits
         return [r for r, wrong in zip(pieces, off) if wrong]
+
+    def _worth(self, r: int) -> NDArray[np.bool_]:
+        """Steps (d−1,) from piece r that can be made shorter and still show more than noise."""
+        return np.asarray(np.abs(self.steps[r]) * _SHORTER > self.shortest[r])
 
     # -- gradients -------------------------------------------------------------------------------------------------
 
@@ -236,8 +243,7 @@ class _Measurement:
         start, change = self._sides(r, np.arange(self.basis.shape[1]))
         size = np.abs(start)
         inside = np.sign(start) * (start + change)
-        worth = np.abs(self.steps[r]) * _SHORTER > self.shortest[r]
-        return np.flatnonzero((inside < _TOUCH * size).any(axis=0) & worth)
+        return np.flatnonzero((inside < _TOUCH * size).any(axis=0) & self._worth(r))
 
     def _lengthened(self, r: int) -> NDArray[np.intp]:
         """Directions whose steps were made shorter, now that the kinks are known: either way, as long as is safe."""

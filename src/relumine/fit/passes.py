@@ -25,6 +25,7 @@ __all__ = [
     "difference_squares",
     "gram",
     "jacobian_gram",
+    "jacobian_gram_inside",
     "kept",
     "linearise",
     "product",
@@ -163,3 +164,8 @@ def jacobian_gram(B: Block, model: Model) -> Sums:
     J = (D.T[:, :, None] * B.X[:, None, :]).reshape(len(B.X), -1)
     weighted = J if B.weight is None else J * B.weight[:, None]
     return weighted.T @ J, weighted.T @ F.T, weighted.T @ B.X
+
+
+def jacobian_gram_inside(B: Block, model: Model, Q: Array) -> Sums:
+    """The same in the coordinates Q (d+1, s), which hold the directions of the model: x̃ ↦ Qᵀx̃, u ↦ Qᵀu."""
+    return jacobian_gram(B._replace(X=B.X @ Q, kept=Kept()), Model(model.shape, model.U @ Q, model.A))

@@ -17,7 +17,7 @@ from relumine.fit.leverage import Confirmation, carrying
 from relumine.fit.passes import Model
 from relumine.fit.projection import Linearisation, Projection, Unknowns, project
 from relumine.fit.rows import Block, MemoryRows, Sums, chunk_rows
-from relumine.fit.solvers import ConjugateGradients
+from relumine.fit.solvers import conjugate_gradients
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
@@ -73,11 +73,11 @@ def _fitted(rows: MemoryRows, lin: Linearisation) -> Array | None:
     U, A, tail = (part / rows.total for part in pulled)
     tau = np.zeros_like(tail)
     tau[rows.free] = tail[rows.free]
-    x = _solve(lin, Unknowns(U, A - at.C @ tail, tau))
-    if x is None:
+    found = conjugate_gradients(lin, Unknowns(U, A - at.C @ tail, tau), np.zeros(len(U)), _TOLERANCE, _CAP)
+    if not found.converged:
         return None
     step = chunk_rows(len(at.U))
-    return np.concatenate([_change(rows.X[s : s + step], at, x) for s in range(0, rows.n, step)])
+    return np.concatenate([_change(rows.X[s : s + step], at, found.x) for s in range(0, rows.n, step)])
 
 
 def _pulled(B: Block, model: Model) -> Sums:
@@ -91,27 +91,6 @@ def _change(X: Array, at: Projection, x: Unknowns) -> Array:
     Z, shape = X @ at.U.T, at.model.shape
     tau = x.tau - at.C.T @ x.A
     return np.asarray((shape.derivative(Z) * (X @ x.U.T)) @ at.A + shape.value(Z) @ x.A + X @ tau)
-
-
-def _solve(lin: Linearisation, b: Unknowns) -> Unknowns | None:
-    """X with JᵀωJx = b, to a relative 1e-4 in the norm of the preconditioner; None if that takes too many products."""
-    apply = ConjugateGradients(lin)._preconditioner(np.zeros(len(lin.at.U)))
-    x, r = b.plus(-1.0, b), b
-    z = apply(r)
-    p, rz = z, r.dot(z)
-    target = _TOLERANCE**2 * rz
-    for _ in range(_CAP):
-        if rz <= target:
-            return x
-        Hp = lin.product(p)
-        curvature = p.dot(Hp)
-        if not curvature > 0.0:
-            return None
-        x, r = x.plus(rz / curvature, p), r.plus(-rz / curvature, Hp)
-        z = apply(r)
-        rz, previous = r.dot(z), rz
-        p = z.plus(rz / previous, p)
-    return None
 
 
 def _residuals(rows: MemoryRows, model: Model) -> Array:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from relumine.fit.precondition import Preconditioner, precondition
 from relumine.fit.projection import Linearisation, Unknowns
-from relumine.fit.rows import NOTHING
 
 Array = NDArray[np.float64]
 
-__all__ = ["ConjugateGradients", "Dense", "Solution", "Solver", "choose"]
+__all__ = ["ConjugateGradients", "Dense", "Solution", "Solver", "choose", "conjugate_gradients"]
 
 _DENSE = 250  # unknowns m(d+1) up to which H is formed: (10, 20) and smaller
 
@@ -55,67 +55,63 @@ class Dense:
 
 
 class ConjugateGradients:
-    """Never form H: each product costs a few GEMMs of the size of the data.
-
-    For white x̃ the matrix is nearly a Kronecker product, so K ⊗ I with K from E[e'(z_i)e'(z_j)] is a good
-    preconditioner; the affine part joins as q more "units" with slope 1, and A has its Gram matrix.
-    """
+    """Never form H: each product costs a few GEMMs of the size of the data."""
 
     def __init__(self, lin: Linearisation, tolerance: float = 0.1, cap: int = 60) -> None:
         self.lin, self.tolerance, self.cap = lin, tolerance, cap
-
-    def _preconditioner(self, damping: Array) -> Callable[[Unknowns], Unknowns]:
-        at, free = self.lin.at, self.lin.rows.free
-        second, first = self.lin.slopes
-        m, q = at.A.shape
-        K = np.zeros((m + q, m + q))
-        K[:m, :m] = second * (at.A @ at.A.T) + np.diag(damping)
-        K[m:, m:] = np.eye(q)
-        if free != NOTHING:
-            K[:m, m:] = first[:, None] * at.A
-            K[m:, :m] = K[:m, m:].T
-        # a shift far below anything that matters keeps K positive definite in spite of rounding
-        K[np.diag_indices(m)] += 1e-12 * np.trace(K[:m, :m]) / m
-        factor, gram = cho_factor(K), cho_factor(at.G + 1e-12 * np.trace(at.G) / m * np.eye(m))
-
-        def apply(x: Unknowns) -> Unknowns:
-            stacked = cho_solve(factor, np.concatenate([x.U, x.tau.T]))
-            tau = np.zeros_like(x.tau)
-            tau[free] = stacked[m:].T[free]
-            return Unknowns(stacked[:m], cho_solve(gram, x.A), tau)
-
-        return apply
 
     def __call__(self, damping: Array) -> Solution | None:
         """Preconditioned conjugate gradients on the joint system in (U, A, τ)."""
         at, g = self.lin.at, self.lin.gradient
         if not np.isfinite(self.lin.slopes[0]).all():  # an activation that overflows
             return None
-        apply = self._preconditioner(damping)
-        zero = Unknowns(np.zeros_like(at.U), np.zeros_like(at.A), np.zeros((at.U.shape[1], at.A.shape[1])))
-        x, r = zero, Unknowns(g, zero.A, zero.tau)
-        z = apply(r)
-        p, rz = z, r.dot(z)
-        target = self.tolerance**2 * rz
-        Hx, count = zero, 0
-        while count < self.cap and not (self.lin.run is not None and self.lin.run.over):
-            count += 1
-            Hp = self.lin.product(p)
-            full = Unknowns(Hp.U + damping[:, None] * p.U, Hp.A, Hp.tau)
-            curvature = p.dot(full)
-            if not np.isfinite(curvature) or curvature <= 0.0:
-                break
-            t = rz / curvature
-            x, r, Hx = x.plus(t, p), r.plus(-t, full), Hx.plus(t, Hp)
-            z = apply(r)
-            rz, previous = r.dot(z), rz
-            if rz <= target:
-                break
-            p = z.plus(rz / previous, p)
-        if not np.isfinite(x.U).all() or not x.U.any():
+        b = Unknowns(g, np.zeros_like(at.A), np.zeros((at.U.shape[1], at.A.shape[1])))
+        found = conjugate_gradients(self.lin, b, damping, self.tolerance, self.cap)
+        step = found.x.U
+        if not np.isfinite(step).all() or not step.any():
             return None
-        predicted = 2.0 * float(np.vdot(g, x.U)) - x.dot(Hx)
-        return Solution(x.U, predicted, count)
+        # the loss falls by 2 g·δ − δ·Hδ, and Hδ is what has left the residual, less the damping
+        gained = 2.0 * float(np.vdot(g, step)) - found.x.dot(b.plus(-1.0, found.rest))
+        return Solution(step, gained + float(damping @ (step * step).sum(axis=1)), found.products)
+
+
+class Solved(NamedTuple):
+    """An approximate solution x of (H + λ)x = b, what is left of b, the products it took, and whether it got there."""
+
+    x: Unknowns
+    rest: Unknowns
+    products: int
+    converged: bool
+
+
+def conjugate_gradients(
+    lin: Linearisation,
+    b: Unknowns,
+    damping: Array,
+    tolerance: float,
+    cap: int,
+    way: Callable[[Linearisation, Array], Preconditioner] = precondition,
+) -> Solved:
+    """Solve until what is left of b, in the norm of the preconditioner, is ``tolerance`` of b; damping (m,)."""
+    apply = way(lin, damping)
+    x, r = b.plus(-1.0, b), b
+    z = apply(r)
+    p, rz = z, r.dot(z)
+    target = tolerance**2 * rz
+    count = 0
+    while count < cap and rz > target and not (lin.run is not None and lin.run.over):
+        count += 1
+        Hp = lin.product(p)
+        full = Unknowns(Hp.U + damping[:, None] * p.U, Hp.A, Hp.tau)
+        curvature = p.dot(full)
+        if not np.isfinite(curvature) or curvature <= 0.0:
+            break
+        t = rz / curvature
+        x, r = x.plus(t, p), r.plus(-t, full)
+        z = apply(r)
+        rz, previous = r.dot(z), rz
+        p = z.plus(rz / previous, p)
+    return Solved(x, r, count, rz <= target)
 
 
 def choose(lin: Linearisation) -> Solver:

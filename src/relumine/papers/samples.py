@@ -1,4 +1,4 @@
-"""What the papers' methods ask of their samples: one output, no weights, rows set aside that no step sees."""
+"""What the papers' methods ask of their samples: one output, no weights, several passes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relumine.activations import Activation
-from relumine.data.sources import Chunk, Samples, Source, count, take
-from relumine.data.views import Less, Without, rows_of, seen
+from relumine.data.sources import Chunk, Source
+from relumine.data.views import Less, rows_of, seen
 from relumine.data.whiten import Summary
 from relumine.network import Network
 from relumine.papers.capabilities import Capabilities
@@ -15,7 +15,7 @@ from relumine.results import InvalidInput
 
 Array = NDArray[np.float64]
 
-__all__ = ["check_varies", "checked", "mean_square", "rms_error", "set_aside"]
+__all__ = ["check_varies", "checked", "mean_square", "rms_error"]
 
 _FLAT = 1e-12  # a deviation of y below this part of its mean is rounding error of a constant
 
@@ -35,20 +35,6 @@ def checked(X: ArrayLike | Source, y: ArrayLike | None, activation: str | Activa
         shape = f"method={method.name!r} takes one output as a vector, y has shape (n, 1)"
         raise InvalidInput(shape, argument="y", remedy="pass y.ravel()")
     return rows
-
-
-def set_aside(rows: Source, spare: int, rng: np.random.Generator) -> tuple[Source, Samples]:
-    """(All other rows, ``spare`` random ones): the second are for the certificate, and nothing else sees them.
-
-    Examples
-    --------
-    >>> rest, held = set_aside(rows_of(np.ones((10, 2)), np.arange(10.0)), 3, np.random.default_rng(0))
-    >>> rest.n, held.n, sorted([*held.y, *rest.head().Y[:, 0]]) == list(range(10))
-    (7, 3, True)
-    """
-    numbers = np.sort(rng.choice(count(rows), spare, replace=False))
-    held, _ = take(rows, numbers)
-    return seen(rows, Without(numbers)), held
 
 
 def check_varies(summary: Summary) -> float:

@@ -39,7 +39,7 @@ class Known:
 
     def region(self, x: Array) -> tuple[NDArray[np.intp], Array, Array, Array, Array]:
         """Around x: the active units A of the last layer, h_A = Jx + shift, valid on {rows·x + offsets ≥ 0}."""
-        M, shift, rows, offsets = np.eye(self.d), np.zeros(self.d), [], []
+        M, shift, rows, offsets = np.eye(self.d), np.zeros(self.d), [np.zeros((0, self.d))], [np.zeros(0)]
         on = np.ones(self.d, dtype=bool)
         for W, b in self.layers:
             M, shift = W @ M, W @ shift + b

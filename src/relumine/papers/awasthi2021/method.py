@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relumine.activations import Activation
+from relumine.data.holdout import how_many, kept_apart
 from relumine.data.moments import Estimator, features_needed
 from relumine.data.sources import Chunk, Samples, Source, count
 from relumine.data.views import Less, Whitened, rows_of, seen
@@ -25,7 +26,7 @@ from relumine.papers.awasthi2021.readout import fit_readout
 from relumine.papers.awasthi2021.subspace import SubspaceMoments, estimate_in_subspace
 from relumine.papers.awasthi2021.thresholds import Thresholds
 from relumine.papers.capabilities import Capabilities
-from relumine.papers.samples import check_varies, checked, rms_error, set_aside
+from relumine.papers.samples import check_varies, checked, rms_error
 from relumine.results import Certificate, InvalidInput, Recovery, Stage, Status, Units
 from relumine.tensors.jennrich import RankOneTerms
 
@@ -123,7 +124,7 @@ def recover_awasthi(
         stages.append(Stage(name, time.perf_counter() - clock, note=note))
         clock = time.perf_counter()
 
-    used, held = set_aside(rows, _held_out(count(rows)), rng)
+    used, held = kept_apart(rows, rng, _held_out(count(rows)))
     carry, summary = _standardise(used, whiten)
     deviation = check_varies(summary)
     Z = used if carry is None else seen(used, Whitened(carry))
@@ -175,7 +176,7 @@ def _check(
 
 def _held_out(n: int) -> int:
     """A tenth of the rows, at least one and at most 10⁴, is kept aside for the certificate."""
-    return max(1, min(n // 10, _HELD_OUT))
+    return how_many(n, share=0.1, least=1, most=_HELD_OUT)
 
 
 def _standardise(rows: Source, whiten: bool | None) -> tuple[Whitening | None, Summary]:

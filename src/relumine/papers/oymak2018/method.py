@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.data.holdout import hold_out, how_many
 from relumine.data.sources import as_samples
 from relumine.papers.oymak2018.additive import Additive, descend, gauss_newton, largest_eigenvalue
 from relumine.papers.oymak2018.judge import judge, size
@@ -173,9 +174,8 @@ def _attempts(
 def _hold_out(problem: Additive, rng: np.random.Generator) -> NDArray[np.bool_]:
     """2 % of the rows, at least 2 and at most 1000, but never so many that the fit has fewer than d + 1."""
     n = len(problem.y)
-    count = min(max(2, n // 50), 1000, n - problem.d - 1)
     out = np.zeros(n, dtype=bool)
-    out[rng.choice(n, size=count, replace=False)] = True
+    out[hold_out(n, rng, how_many(n, least=2, most=1000, leave=problem.d + 1))] = True
     return out
 
 

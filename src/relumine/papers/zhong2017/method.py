@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations
 from relumine.activations import Activation
+from relumine.data.holdout import how_many, kept_apart
 from relumine.data.sources import Samples, Source, count
 from relumine.data.views import Whitened, few_of, in_memory, rows_of, seen
 from relumine.data.whiten import Whitening, summary_of, whitening_of
 from relumine.network import Network
 from relumine.papers.capabilities import Capabilities
-from relumine.papers.samples import check_varies, checked, mean_square, rms_error, set_aside
+from relumine.papers.samples import check_varies, checked, mean_square, rms_error
 from relumine.papers.zhong2017.algorithms import Start, initialise, learn
 from relumine.papers.zhong2017.descent import Step
 from relumine.papers.zhong2017.moments import Moments
@@ -58,7 +59,6 @@ CAPABILITIES = Capabilities(
 )
 
 _EXACT, _GOOD = 1e-9, 0.1  # held-out error over the deviation of y
-_HELD_OUT = (4, 2000)  # rows set aside: a fiftieth, within these bounds
 _MEMORY = 512e6  # bytes for rows that are brought into memory, the front door's default
 _COPIES = 4  # of a row while descent is at work: itself, its float64 chunk, products and derivatives
 _PASSES = 30  # steps of descent on all rows where they are elsewhere: from close by, each halves the error or more
@@ -145,7 +145,7 @@ def recover_zhong(
     stages: list[Stage] = []
     losses: list[float] = []
 
-    used, held = set_aside(rows, int(np.clip(count(rows) // 50, *_HELD_OUT)), rng)
+    used, held = kept_apart(rows, rng, how_many(count(rows)))
     white = _centred(used, whiten)
     Z = used if white is None else seen(used, Whitened(white))
     start = initialise(Z, None, width, sigma, rng, moments=moments, split=split, projections=projections, select=select)

@@ -1,0 +1,110 @@
+"""Preconditioners for the Gauss–Newton matrix H of a linearisation, for conjugate gradients in (U, A, τ).
+
+For Gaussian white x̃ the slopes e'(z_i) depend on the part of x̃ in the span of the weights alone. Across it H is exactly
+K ⊗ I, with K_ij = (A_i·A_j) E[e'(z_i)e'(z_j)]; in the span it is a matrix of m(r+1) + mq + (r+1)q unknowns, which one
+pass over the rows gives. Where there are many units, K ⊗ I serves everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from relumine.fit import passes
+from relumine.fit.projection import Linearisation, Unknowns
+from relumine.fit.rows import NOTHING
+
+Array = NDArray[np.float64]
+Preconditioner = Callable[[Unknowns], Unknowns]
+
+__all__ = ["Preconditioner", "across", "block", "inside", "precondition"]
+
+_SHIFT = 1e-12  # of the mean diagonal: far below anything that matters, it keeps K positive definite against rounding
+# shift of the block in the span, its diagonal 1: along (u_i, −A_i) it is singular, and 1e-4 took twice the products
+_SINGULAR = 1e-2
+
+
+def precondition(lin: Linearisation, damping: Array) -> Preconditioner:
+    """An approximate inverse of H + diag(damping) ⊗ I, damping (m,)."""
+    return inside(lin, damping) if _pays(lin) else across(lin, damping)
+
+
+def _pays(lin: Linearisation) -> bool:
+    """Whether the pass for the block in the span, about n (m²)² flops, costs less than a product, 4 n m d."""
+    m, D = lin.at.U.shape
+    return bool(m**3 <= 4 * D and 2 * (m + 1) < D)
+
+
+def across(lin: Linearisation, damping: Array) -> Preconditioner:
+    """(K + diag(damping)) ⊗ I; the affine part joins as q more "units" with slope 1, and A has its Gram matrix."""
+    at, free = lin.at, lin.rows.free
+    second, first = lin.slopes
+    m, q = at.A.shape
+    K = np.zeros((m + q, m + q))
+    K[:m, :m] = second * (at.A @ at.A.T) + np.diag(damping)
+    K[m:, m:] = np.eye(q)
+    if free != NOTHING:
+        K[:m, m:] = first[:, None] * at.A
+        K[m:, :m] = K[:m, m:].T
+    K[np.diag_indices(m)] += _SHIFT * np.trace(K[:m, :m]) / m
+    factor, gram = cho_factor(K), cho_factor(at.G + _SHIFT * np.trace(at.G) / m * np.eye(m))
+
+    def apply(x: Unknowns) -> Unknowns:
+        stacked = cho_solve(factor, np.concatenate([x.U, x.tau.T]))
+        tau = np.zeros_like(x.tau)
+        tau[free] = stacked[m:].T[free]
+        return Unknowns(stacked[:m], cho_solve(gram, x.A), tau)
+
+    return apply
+
+
+def inside(lin: Linearisation, damping: Array) -> Preconditioner:
+    """K ⊗ I across the span of the weights, and in it the matrix itself."""
+    at, free = lin.at, lin.rows.free
+    (m, D), q = at.U.shape, lin.rows.outputs
+    Q = np.zeros((D, min(m, D - 1) + 1))  # the last column is the constant
+    Q[:-1, :-1] = np.linalg.qr(at.U[:, :-1].T)[0]
+    Q[-1, -1] = 1.0
+    s = Q.shape[1]
+    B = block(lin, Q)
+    B[np.diag_indices(m * s)] += np.repeat(damping, s)
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(B), np.finfo(float).tiny))
+    factor = cho_factor(B * np.outer(scale, scale) + _SINGULAR * np.eye(len(B)))
+    outer = across(lin, damping)
+
+    def apply(x: Unknowns) -> Unknowns:
+        U, tau = x.U @ Q, Q.T @ x.tau
+        y = scale * cho_solve(factor, scale * np.concatenate([U.ravel(), x.A.ravel(), tau[free].ravel()]))
+        dU, dA, rest = np.split(y, [m * s, m * (s + q)])
+        dtau = np.zeros_like(tau)
+        dtau[free] = rest.reshape(-1, q)
+        far = outer(Unknowns(x.U - U @ Q.T, np.zeros_like(x.A), x.tau - Q @ tau))
+        return Unknowns(far.U + dU.reshape(m, s) @ Q.T, dA.reshape(m, q), far.tau + Q @ dtau)
+
+    return apply
+
+
+def block(lin: Linearisation, Q: Array) -> Array:
+    """H in the coordinates Q (d+1, s): of U (ms), A (mq) and the free part of τ, over Σω.
+
+    E = Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e⊥(z_i) + δτᵀx̃, so with H, N, M the moments of e'(z_i)x̃ with themselves, with
+    e⊥ and with x̃: UU has (A_i·A_j) H, U and A_jo have A_io N, U and τ_lo have A_io M, and e⊥ is orthogonal to x̃.
+    """
+    at, (m, s), q = lin.at, (len(lin.at.U), Q.shape[1]), lin.rows.outputs
+    sums = lin.rows.sum(partial(passes.jacobian_gram_inside, model=at.model, Q=Q), m * s)
+    H, N, M = (part / lin.rows.total for part in sums)
+    M = M[:, lin.rows.free]
+    C = at.C @ Q
+    N -= M @ C[:, lin.rows.free].T
+    far = at.C - C @ Q.T
+    G = at.G + far @ far.T  # of the features without their affine part in Q alone: the block is a Gram matrix
+    t = M.shape[1]
+    UU = (H.reshape(m, s, m, s) * (at.A @ at.A.T)[:, None, :, None]).reshape(m * s, m * s)
+    UA = np.einsum("io,ikj->ikjo", at.A, N.reshape(m, s, m)).reshape(m * s, m * q)
+    Ut = np.einsum("io,ikl->iklo", at.A, M.reshape(m, s, t)).reshape(m * s, t * q)
+    zero, one = np.zeros((m * q, t * q)), np.eye(t * q)
+    return np.block([[UU, UA, Ut], [UA.T, np.kron(G, np.eye(q)), zero], [Ut.T, zero.T, one]])

@@ -1,0 +1,1 @@
+"""Tests, in folders like the packages they test."""

@@ -1,0 +1,113 @@
+"""Boxes that are none, or nearly none: whatever they do, no network is called certain that they contradict."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.extraction.black_boxes import SECRET, found
+
+import relumine as rl
+from relumine.results import InvalidInput, Status
+
+
+@pytest.mark.parametrize("answer", [np.ones(2), np.ones(1), 1.0, np.ones(8), np.ones((8, 3)), [[1.0] * 8]])
+def test_one_answer_to_everything_is_no_function_of_rows(answer) -> None:
+    """Eight rows are asked first: eight numbers are not yet one for each row."""
+    with pytest.raises(InvalidInput, match=r"an answer of shape .*wrap it to answer"):
+        found(lambda X: answer, retries=1)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_answers_whose_squares_are_no_numbers(size: float) -> None:
+    with pytest.raises(InvalidInput, match="another unit"):
+        found(lambda X: size * SECRET(X))
+
+
+JUMPS = {
+    "labels": lambda X: (X[:, 0] > 0.2).astype(float),
+    "labels that hardly vary": lambda X: (X[:, 0] > 3.5).astype(float),
+    "a jump": lambda X: SECRET(X) + 0.5 * (X[:, 0] > 0.3),
+    "a small jump": lambda X: SECRET(X) + 1e-6 * (X[:, 0] > 0.3),
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_what_jumps_is_refused_soon(name: str) -> None:
+    result = found(JUMPS[name], on_failure="return", seconds=60.0)
+    assert result.status is Status.NOT_RECOVERED
+    assert ("labels" in result.message) if name == "labels" else ("jump" in result.message)
+    assert "layers" not in result.message
+    assert result.queries < 1000
+
+
+def counted_up():
+    calls = 0
+
+    def box(X: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += len(X)
+        return SECRET(X) * (1.0 + 0.3 * np.sin(calls))
+
+    return box
+
+
+OTHER_ROWS = {
+    "the first row is subtracted": lambda: lambda X: SECRET(X) - SECRET(X)[0],
+    "even calls differ": lambda: lambda X: SECRET(X) * (1.0 + 1e-3 * (len(X) % 2)),
+    "the mean is subtracted": lambda: lambda X: SECRET(X - X.mean(axis=0)),
+    "a counter": counted_up,
+}
+
+
+@pytest.mark.parametrize("name", OTHER_ROWS)
+def test_answers_that_depend_on_the_call_are_not_called_exact(name: str) -> None:
+    result = found(OTHER_ROWS[name](), on_failure="return", seconds=2.0)
+    assert result.status is not Status.EXACT
+    assert not result.ok or result.certificate.noise > 0.0
+
+
+def test_rows_on_a_line_count_against_what_random_rows_show() -> None:
+    """A parabola further out than random rows fall: lines see it, and what they saw is not forgotten."""
+    box = lambda X: SECRET(X) + np.maximum(np.abs(X[:, 0]) - 6.0, 0.0) ** 2  # noqa: E731
+    result = found(box, on_failure="return", seconds=30.0)
+    assert result.status is Status.NOT_RECOVERED
+    assert "along a line contradict" in result.message
+
+
+@pytest.mark.parametrize(
+    ("box", "units"),
+    [
+        (lambda X: SECRET(X).round(2), 3),
+        (lambda X: 1e12 + SECRET(X), 3),
+        (lambda X: 1.0 + 1e-12 * SECRET(X), 3),
+        (lambda X: 1e-12 * SECRET(X), 3),
+        (lambda X: SECRET(X) + 1e-9 * np.maximum(X[:, 2], 0.0), 4),
+    ],
+    ids=["two decimals", "an offset", "small beside an offset", "small", "a weak unit"],
+)
+def test_few_digits_are_noise_of_known_size(box, units: int) -> None:
+    result = found(box, seconds=60.0)
+    assert result.ok
+    assert result.network.m == units
+    X = np.random.default_rng(1).normal(size=(500, 5))
+    y = box(X)
+    assert np.sqrt(np.mean((result.network(X) - y) ** 2)) < max(2.0 * result.certificate.noise, 1e-9 * y.std())
+
+
+def test_rows_without_an_answer_are_left_out_however_many() -> None:
+    """A third of all rows, beside others that are answered: it is those rows, not the box."""
+    result = found(lambda X: np.where(X[:, 0] > 0.4, np.nan, SECRET(X)), retries=1)
+    assert result.status is Status.EXACT
+    assert result.dropped > 20
+    assert rl.metrics.parameter_error(SECRET, result.network) < 1e-8
+
+
+def test_units_twice_and_parallel_ones() -> None:
+    W, b, a = SECRET.W, SECRET.b, SECRET.a
+    twice = rl.Network(np.vstack([W, W[:1]]), np.append(b, b[0]), np.append(a, 0.5))
+    parallel = rl.Network(np.vstack([W, W[:1], -W[1:2]]), [*b, b[0] + 0.7, -b[1]], [*a, 0.5, -0.8])
+    X = np.random.default_rng(0).normal(size=(100, 5))
+    for truth, units in ((twice, 3), (parallel, 4)):
+        result = found(truth)
+        assert (result.status, result.network.m) == (Status.EXACT, units)
+        np.testing.assert_allclose(result.network(X), truth(X), atol=1e-9)
