@@ -108,8 +108,7 @@ def test_a_pipeline_and_a_command(tmp_path: Path) -> None:
 
 def test_the_documentation_has_the_table() -> None:
     for name, (_, _, status, _) in TABLE.items():
-        (row,) = [line for line in DOCS.splitlines() if line.startswith(f"| {name} |")]
-        assert status in row, row
+        assert f"| {name} | {status} |" in DOCS
     assert len(TABLE) >= 20
 
 
