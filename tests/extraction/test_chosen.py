@@ -110,6 +110,43 @@ def test_single_precision_with_an_output_bias(seed: int) -> None:
     assert rl.metrics.parameter_error(truth, result.network) < 1e-3
 
 
+def in_single_precision(d: int, m: int, seed: int, *, normal: bool = False):
+    """A network and a box that computes it in single precision; ``normal``: N(0, 1) weights and no output bias."""
+    rng, single = np.random.default_rng(seed), np.float32
+    if normal:
+        W, b, a, c = rng.normal(size=(m, d)), rng.normal(size=m), rng.normal(size=m), 0.0
+    else:
+        W, b = rng.normal(size=(m, d)) / np.sqrt(d), rng.uniform(-0.7, 0.7, m)
+        a, c = rng.choice([-1, 1], m) * rng.uniform(0.5, 2, m), rng.uniform(-1, 1)
+    W, b, a, c = W.astype(single), b.astype(single), a.astype(single), single(c)
+    return rl.Network(W, b, a, c=float(c)), lambda X: np.maximum(X.astype(single) @ W.T + b, 0) @ a + c
+
+
+@pytest.mark.slow
+def test_a_hundred_boxes_in_single_precision() -> None:
+    """None is wrong and called recovered; at least 90 are recovered to what seven digits allow."""
+    recovered = 0
+    for seed in range(9000, 9100):
+        rng = np.random.default_rng(seed + 10**6)
+        d, m = int(rng.choice([5, 8, 10])), int(rng.choice([4, 6, 12]))
+        truth, box = in_single_precision(d, m, seed)
+        result = extract(box, dim=d, rng=seed, seconds=60.0, on_failure="return")
+        good = result.network.m == m and rl.metrics.parameter_error(truth, result.network) < 1e-4
+        assert good or not result.ok
+        recovered += result.ok
+    assert recovered >= 90
+
+
+@pytest.mark.parametrize(
+    ("d", "m"), [(60, 24), pytest.param(784, 32, marks=pytest.mark.slow)]
+)  # more parameters than are fitted directly
+def test_many_inputs_in_single_precision(d: int, m: int) -> None:
+    truth, box = in_single_precision(d, m, 2, normal=True)
+    result = extract(box, dim=d, rng=2)
+    assert (result.status, result.network.m) == (Status.NOISY, m)
+    assert rl.metrics.parameter_error(truth, result.network) < 1e-4
+
+
 def test_leaky_units_slope_given_or_found() -> None:
     truth = rl.planted.network(8, 5, rng=0, activation="leaky_relu(0.2)")
     given = extract(truth, dim=8, rng=0, activation="leaky_relu(0.2)")
