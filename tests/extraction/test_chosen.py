@@ -175,6 +175,16 @@ def test_a_range_is_kept() -> None:
         extract(truth, dim=5, low=0.0, high=[1.0, 0.0, 1.0, 1.0, 1.0])
 
 
+@pytest.mark.parametrize(("d", "m"), [(5, 4), (10, 10), (20, 10)])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_every_unit_of_a_range_is_found(d: int, m: int, seed: int) -> None:
+    """No line in it crosses all kinks: the next goes from a row that fits to one that does not."""
+    truth = normal(d, m, seed)
+    result = extract(truth, dim=d, low=-1.0, high=1.0, rng=seed)
+    assert (result.status, result.network.m) == (Status.EXACT, m)
+    assert rl.metrics.parameter_error(truth, result.network) < 1e-8
+
+
 def test_random_rows_where_lines_cannot_be_had() -> None:
     rng = np.random.default_rng(0)
     noisy = found(lambda X: SECRET(X) + 0.01 * SECRET(X).std() * rng.normal(size=len(X)), width=3, budget=3000)

@@ -33,6 +33,7 @@ _EXACT = 1e-9  # relative residual that is rounding, as in the fit
 _FLOOR = 1e-10  # relative error taken for granted in f̂: smaller kinks of the residual are its own
 _FINE = 1e-14  # relative noise of double precision; with more (probabilities have it) differences lose too many digits
 _RANDOM = 24  # random rows that look for what the line misses, per line
+_RANGED = 4  # times as many in a range, where no line is long enough to cross all
 _TIMES = 100.0  # the noise of one answer in f̂ at other places: the errors of all units, each some times the noise
 _STUCK = 3  # lines in a row that did not bring the residual down: it is not a network of one hidden layer
 _SAME = 1e-7  # units of the same kink
@@ -45,7 +46,8 @@ class Chosen:
     ``reason``: why nothing (or not all) was found, in words; "" if the residual vanished. ``noise``: of the answers.
     ``lines``: those searched; ``left``: the largest residual of the last look, over what is tolerated; ``spread`` (q,):
     standard deviation of the answers at random rows; ``seen``: rows looked at beside the search. ``refused``: this is
-    no function for lines; ``ended``: time or budget ended the search.
+    no function for lines; ``ended``: time or budget ended the search. ``missed`` (d,): the row of the last look that
+    the network misses most.
     """
 
     network: Network
@@ -58,6 +60,7 @@ class Chosen:
     refused: bool = False
     deep: bool = False
     ended: bool = False
+    missed: Array | None = None
 
     def tolerance(self, t: float | Array) -> Array:
         """How far f̂ may be off at a distance t and be right, (n, q): its digits, and what rounding of f makes of it."""
@@ -147,6 +150,8 @@ def _search(
         if run.over or stuck >= _STUCK:
             break
         gained = state.network.m
+        if domain.limited:  # a random line may miss the kink; between a row that fits and one that does not it lies
+            line = domain.line(run.rng, anchor, state.missed)
         _add_units(ask, state, domain, line, precision, run, width)
         gained = state.network.m - gained
         if gained or not state.rough:
@@ -218,13 +223,15 @@ def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> floa
     angles = np.arctan(np.concatenate([[line.reach[0]], t, [line.reach[1]]]) / line.scale)
     share = run.rng.uniform(0.2, 0.8, len(angles) - 1)
     t = line.scale * np.tan(share * angles[1:] + (1.0 - share) * angles[:-1])
-    Z = np.vstack([line.at(t), domain.draw(run.rng, _RANDOM)])
+    Z = np.vstack([line.at(t), domain.draw(run.rng, (_RANGED if domain.limited else 1) * _RANDOM)])
     y = ask(Z)
     values = y[len(t) :]
     state.spread = np.maximum(state.spread, values.std(axis=0)) if state.seen else values.std(axis=0)
     state.seen += len(Z)
-    distance = np.concatenate([np.abs(t), np.full(_RANDOM, line.scale)])
-    return float(np.nanmax(np.abs(y - net(Z)) / state.tolerance(distance)))  # NaN: no digits there
+    distance = np.concatenate([np.abs(t), np.full(len(values), line.scale)])
+    off = np.nan_to_num((np.abs(y - net(Z)) / state.tolerance(distance)).max(axis=1))  # NaN: no digits there
+    state.missed = Z[np.argmax(off)]
+    return float(off.max())
 
 
 def _floor(state: Chosen, domain: Domain) -> Noise:
