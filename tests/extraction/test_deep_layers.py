@@ -44,6 +44,7 @@ def test_two_hidden_layers(sizes):
     assert found.certificate.confirmed >= 1000
     assert found.certificate.unseen <= 0.003 + 1e-12
     assert found.rest is None
+    assert any("full rank" in note for note in found.certificate.notes)
 
 
 @pytest.mark.parametrize("sizes", [(10, 14, 12, 1), (5, 15, 10, 1), (4, 8, 5, 2)])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.fit.layers import minimise
+from relumine.fit.layers import minimise, rank
 
 Array = NDArray[np.float64]
 
@@ -22,6 +22,7 @@ _CONFIRM, _CAREFUL = 1000, 5000
 _WIDE, _FAR = 3.0, 300  # and so many further out, so much further
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
+_RANKED = 700  # parameters up to which the rank of the Jacobian is computed: half a second
 _FINE = 3e-10  # and that which is not polished again
 
 
@@ -66,7 +67,9 @@ def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
         net = _polished(at, net, *at.rows(int(1.15 * net.parameters) + 100))
         left, pairs = _left(at, net, *fresh)
     if left < _EXACT:
-        return Found(net, net.hidden, "all layers", 0, left, _near(at, net), at.notes, _doubts(at, net)), None
+        return Found(
+            net, net.hidden, "all layers", 0, left, _near(at, net), at.notes, [*_doubts(at, net), *_rank(at, net)]
+        ), None
     return None, pairs
 
 
@@ -81,6 +84,17 @@ def _doubts(at: Inquiry, net: DeepNetwork) -> list[str]:
             words.append(f"layer {k + 1}: {idle} of {W.size} weights join units that were never on together")
         H = np.where(on, H @ W.T + b, 0.0)
     return words
+
+
+def _rank(at: Inquiry, net: DeepNetwork) -> list[str]:
+    """What the Jacobian says about the parameters, where it is small: whether others near by give the same answers."""
+    if net.parameters > _RANKED or net.head.v.any():
+        return []
+    X = at.ask.data()[0]
+    found, most = rank(net, X[at.rng.permutation(len(X))[: 3 * net.parameters]])
+    if found == most:
+        return [f"the Jacobian has its full rank {most} (parameters less units): no other parameters near by will do"]
+    return [f"the Jacobian has rank {found} of {most}: some parameters can change without any answer asked changing"]
 
 
 def _polished(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> DeepNetwork:
