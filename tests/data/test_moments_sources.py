@@ -200,7 +200,7 @@ def test_useless_columns_are_called_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="input column 'flat' is constant"):
         whitening_of(open_source(str(path), target="y"))
     pq.write_table(pa.table(good | {"other": X[:, 2], "sum": X[:, 0] + X[:, 1]}), path)
-    with pytest.raises(InvalidInput, match=r"linearly dependent.*among them 'age', 'size', 'sum';"):
+    with pytest.raises(InvalidInput, match=r"'age', 'size', 'sum' are linearly dependent.*ignore="):
         whitening_of(open_source(str(path), target="y"))
     with pytest.raises(InvalidInput, match="4 samples cannot span 4 inputs"):
         whitening_of(open_source(X[:4], Y[:4]))

@@ -26,7 +26,7 @@ def test_python_examples_run(page: str, tmp_path: Path) -> None:
         for block in EXAMPLES[page]:
             exec(compile(block, page, "exec"), namespace)
     if page == "README.md":
-        assert out.getvalue().startswith("exact True\nheld-out residual")
+        assert out.getvalue().startswith("exact True\nerror on unseen rows")
 
 
 @pytest.mark.parametrize("name", ["plot_recover", "plot_noise", "plot_decode", "plot_memory", "plot_classifier"])

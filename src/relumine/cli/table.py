@@ -74,6 +74,11 @@ class Table:
                     f"{self.path}: column {name!r} is not all numbers ({self.text[name]}); repair that cell, leave "
                     f"out such rows with --skip-bad-rows, or leave out the column with --ignore {_quoted(name)}"
                 )
+            if name in self.text and name in targets:
+                raise InvalidInput(
+                    f"{self.path}: column {name!r} is not numeric ({self.text[name]}), but the target must be numbers; "
+                    "choose another with --target"
+                )
             if name in self.text:
                 raise InvalidInput(
                     f"{self.path}: column {name!r} is not numeric ({self.text[name]}); "

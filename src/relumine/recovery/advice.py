@@ -100,11 +100,13 @@ class Advice:
     def __str__(self) -> str:
         lines = [f"{self.width} {self.activation} units in {self.dim} dimensions: {self.title}.", "", self.hardness]
         if self.verdict != "not determined":
+            affine = self.dim + 1
             data = "or more needed for noisy data" if self.noise else "needed for exact data"
             have = "" if self.given is None else f"; you have {self.given:,}"
             lines += [
                 "",
-                f"samples  {self.samples:,} {data}{have} ({self.parameters:,} parameters, an affine part included)",
+                f"samples  {self.samples:,} {data}{have} ({self.parameters - affine:,} parameters, and {affine:,} "
+                "of an affine part)",
                 f"memory   {_size(self.memory_bytes)}",
                 f"time     {_duration(self.seconds)} on this machine (rough: within a factor of three or so)",
             ]
@@ -239,7 +241,7 @@ def _symmetries(sigma: Activation) -> tuple[str, ...]:
 def _about_samples(n: int, p: int, per: int, named: int | None, noise: bool) -> list[str]:
     if named is None:
         return []
-    ratio = f"{n:,} samples for {p:,} parameters are {n / p:.2g} for each"
+    ratio = f"{n:,} samples for {p:,} parameters, an affine part included, are {n / p:.2g} for each"
     if n <= p:
         return [f"{ratio}: under-determined; about {per * p:,} are needed"]
     if n < 0.6 * per * p:

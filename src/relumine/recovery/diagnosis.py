@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from relumine.data.sources import Samples
 from relumine.recovery.otherwise import Otherwise, classes, otherwise, probabilities
-from relumine.results import Cause, Diagnosis, Recovery, counted
+from relumine.results import Cause, Diagnosis, Recovery, Status, counted
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,9 @@ class Failure:
 
     @cached_property
     def otherwise(self) -> Otherwise | None:
-        """Another explanation of the rows, if there is a better one."""
+        """Another explanation of the rows, if there is a better one; a run that was stopped has no time to look."""
+        if self.found.status is Status.INTERRUPTED:
+            return None
         return otherwise(Samples(self.X, self.Y), self.found.network.activation)
 
     @property
@@ -155,11 +157,12 @@ def _short_of_rows(failure: Failure, width: int) -> Words | None:
         return None
     needed = -(-_NEEDED * p // failure.Y.shape[1])
     units = max(int((failure.numbers / _NEEDED - failure.affine) / failure.parameters(1)), 0)
-    enough = f"a width of at most {units}" if units else "fewer inputs"
+    smaller = "use fewer inputs" if failure.width is None else "ask for a smaller width="
+    smaller += f" (at most {units})" if units and failure.width is not None else ""
     return (
         f"{counted(n, 'row')} are too few for {counted(width, 'unit')} of {counted(d, 'input')}: those have "
         f"{failure.parameters(width):,} parameters, and an affine part {failure.affine:,} more.",
-        f"Collect about {needed:,} rows ({_NEEDED} numbers for each parameter), or ask for {enough}.",
+        f"Collect about {needed:,} rows ({_NEEDED} numbers for each parameter), or {smaller}.",
     )
 
 

@@ -188,6 +188,7 @@ def _opened(X: Any, y: ArrayLike | None, weight: ArrayLike | str | None, options
             argument="X",
             remedy="pass a list of chunks, files, or an object whose __iter__ starts afresh",
         )
+    count(source)  # the first whole pass, which keeps the numbers of a file that is slow to parse
     return source
 
 

@@ -63,7 +63,7 @@ def recovery(found: Recovery, features: Sequence[str] | None = None) -> Any:
         _heat_map(figure, units, found, names)
         _losses(loss, found)
         _bias_and_output(weights, found)
-        figure.suptitle(f"{found.status.title}. {found.message}", x=0.01, ha="left", fontsize=9, color="0.35")
+        figure.suptitle(f"{found.title}. {found.message}", x=0.01, ha="left", fontsize=9, color="0.35")
     return figure
 
 
@@ -77,7 +77,7 @@ def _layers(found: Recovery, net: DeepNetwork) -> Any:
             axes.imshow(W, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
             title = f"layer {k + 1}: {len(W)} units" if k + 1 < len(net.maps) else "output"
             axes.set(xlabel="input" if not k else "unit before", title=title)
-        figure.suptitle(f"{found.status.title}. {found.message}", x=0.01, ha="left", fontsize=9, color="0.35")
+        figure.suptitle(f"{found.title}. {found.message}", x=0.01, ha="left", fontsize=9, color="0.35")
     return figure
 
 

@@ -1,0 +1,116 @@
+"""Why a network was not recovered: each cause on rows made for it, none on rows of a network; hopeless searches end."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from tests.catalogue.base import generic
+
+import relumine as rl
+from relumine.activations import RELU
+from relumine.data.sources import Samples
+from relumine.recovery.diagnosis import running_numbers
+from relumine.recovery.otherwise import classes, otherwise, probabilities
+from relumine.results import Cause, RecoveryFailed, RelumineWarning, Status
+
+
+def normal(n: int, d: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("d", "m"), [(3, 8), (6, 20)])
+def test_rows_of_a_network_have_no_better_explanation(d: int, m: int, seed: int) -> None:
+    _, X, y = generic(d, m, 6)(seed)
+    assert otherwise(Samples(X, y), RELU) is None
+    squeezed = (y - y.min()) / np.ptp(y)  # between 0 and 1, and no probabilities
+    assert probabilities(squeezed[:, None])
+    assert otherwise(Samples(X, squeezed), RELU) is None
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_smoothness_knows_no_units(scale: float) -> None:
+    X = normal(700, 3)
+    found = otherwise(Samples(X / scale, scale * np.tanh(X @ [1.0, -1.0, 0.5]) * X[:, 1] + 5.0 * scale), RELU)
+    assert found is not None
+    assert found.cause is Cause.SMOOTH
+
+
+@pytest.mark.parametrize(
+    ("values", "count"), [([0.0, 1.0], 2), ([3.0], 0), ([1.0, 2.0, 5.0], 3), (np.linspace(0, 1, 30), 0)]
+)
+def test_classes(values: list[float], count: int) -> None:
+    Y = np.resize(np.asarray(values), (600, 1))
+    assert classes(Y) == count
+
+
+def test_running_numbers() -> None:
+    X, ids = normal(100, 2), np.arange(7.0, 107.0)
+    assert running_numbers(np.column_stack([X, ids]), None) == (
+        "column 2",
+        "If it only numbers the rows, leave it out.",
+    )
+    shuffled = np.random.default_rng(0).permutation(ids)
+    assert running_numbers(np.column_stack([shuffled, X]), ("id", "u", "v")) is not None
+    for column in (ids + 0.5, np.floor(ids / 2), np.round(10.0 * X[:, 0])):
+        assert running_numbers(np.column_stack([X, column]), None) is None
+    assert running_numbers(ids[:, None], None) is None, "the only input is what y depends on"
+
+
+def test_a_running_number_is_warned_of_even_in_success() -> None:
+    truth, X, y = generic(3, 2, 30)(0)
+    with pytest.warns(RelumineWarning, match="column 3 is a running number"):
+        found = rl.recover(np.column_stack([X, np.arange(len(X))]), y, width=2, rng=0)
+    assert found.status is Status.EXACT
+    assert found.diagnosis is None
+    np.testing.assert_allclose(found.network.W[:, 3], 0.0, atol=1e-9)
+    assert truth.m == found.network.m
+
+
+def test_a_search_without_hope_ends_early_and_says_why() -> None:
+    """Ten rounds tell where there are many rows; whoever asks for more starts than usual gets them."""
+    X = normal(1500, 2)
+    y = np.floor(2.0 * X[:, 0]) * X[:, 1]  # jumps: neither a network nor smooth
+    found = rl.recover(X, y, width=6, rng=0, on_failure="return")
+    assert not found.ok
+    assert found.search.starts + found.search.cycles <= 12
+    smooth = rl.recover(X, X[:, 0] * X[:, 1] ** 2, width=6, rng=0, on_failure="return")
+    assert smooth.diagnosis is not None
+    assert smooth.diagnosis.cause is Cause.SMOOTH
+    assert smooth.search.starts == 1
+    assert any("ended early: the target is smooth" in note for note in smooth.certificate.notes)
+    assert rl.recover(X, X[:, 0] * X[:, 1] ** 2, width=6, starts=21, rng=0, on_failure="return").search.starts > 1
+
+
+def test_the_error_begins_with_the_diagnosis() -> None:
+    X = normal(40, 6)
+    with pytest.raises(RecoveryFailed, match=r"^Not recovered: too few rows for this width\. 40 rows are too few") as e:
+        rl.recover(X, np.abs(X).sum(axis=1), width=6, rng=0)
+    found = e.value.recovery
+    assert "42 parameters, and an affine part 7 more" in found.message
+    assert found.advice.startswith("Collect about 245 rows")
+    assert found.advice in str(e.value)
+
+
+def test_constant_columns_are_left_out_and_come_back_with_weight_zero() -> None:
+    truth, X, y = generic(3, 3, 30)(1)
+    wide = np.insert(X, 1, 4.0, axis=1)
+    found = rl.recover(wide, y + 0.01 * normal(len(y), 1)[:, 0], width=3, rng=0)
+    assert found.network.d == 4
+    assert not found.network.W[:, 1].any()
+    assert not found.network.v[1]
+    assert found.standard_errors is not None
+    assert np.isnan(found.standard_errors.W[:, 1]).all()
+    assert np.isfinite(np.delete(found.standard_errors.W, 1, axis=1)).all()
+    assert any("never changes: column 1" in note for note in found.certificate.notes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact = rl.recover(wide, y, width=3, rng=0)
+    assert (
+        rl.metrics.parameter_error(
+            truth, exact.network.replace(W=np.delete(exact.network.W, 1, axis=1), v=np.delete(exact.network.v, 1))
+        )
+        < 1e-9
+    )
