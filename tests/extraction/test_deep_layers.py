@@ -247,12 +247,12 @@ def test_a_segment_without_length_asks_nothing() -> None:
 
 
 def test_an_interrupted_run_goes_on_from_its_log(tmp_path) -> None:
-    net = rl.planted.deep((12, 8, 6, 1), rng=3)
-    whole = rl.extract(net, dim=12, rng=0)
-    part = rl.extract(net, dim=12, rng=0, budget=whole.queries // 2, save=tmp_path / "q.npz", on_failure="return")
+    net = rl.planted.deep((20, 10, 10, 1), rng=0)
+    whole = rl.extract(net, dim=20, rng=0)
+    part = rl.extract(net, dim=20, rng=0, budget=whole.queries // 2, save=tmp_path / "q.npz", on_failure="return")
     assert part.status.value == "interrupted"
-    rest = rl.extract(net, dim=12, rng=7, save=tmp_path / "q.npz", resume=True)  # the seed is that of the log
-    assert rest.network.widths == (8, 6)
+    rest = rl.extract(net, dim=20, rng=7, save=tmp_path / "q.npz", resume=True)  # the seed is that of the log
+    assert rest.network.widths == (10, 10)
     assert part.queries + rest.queries < 1.1 * whole.queries + 200  # a few rows are asked again, to know the box
 
 
