@@ -250,12 +250,12 @@ def test_a_segment_without_length_asks_nothing() -> None:
 
 
 def test_an_interrupted_run_goes_on_from_its_log(tmp_path) -> None:
-    net = rl.planted.deep((12, 8, 6, 1), rng=3)
-    whole = rl.extract(net, dim=12, rng=0)
-    part = rl.extract(net, dim=12, rng=0, budget=whole.queries // 2, save=tmp_path / "q.npz", on_failure="return")
+    net = rl.planted.deep((20, 10, 10, 1), rng=0)
+    whole = rl.extract(net, dim=20, rng=0)
+    part = rl.extract(net, dim=20, rng=0, budget=whole.queries // 2, save=tmp_path / "q.npz", on_failure="return")
     assert part.status.value == "interrupted"
-    rest = rl.extract(net, dim=12, rng=7, save=tmp_path / "q.npz", resume=True)  # the seed is that of the log
-    assert rest.network.widths == (8, 6)
+    rest = rl.extract(net, dim=20, rng=7, save=tmp_path / "q.npz", resume=True)  # the seed is that of the log
+    assert rest.network.widths == (10, 10)
     assert part.queries + rest.queries < 1.1 * whole.queries + 200  # a few rows are asked again, to know the box
 
 
@@ -263,24 +263,28 @@ def test_the_command_line_keeps_predicts_and_exports(tmp_path, monkeypatch) -> N
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "a_deep_box.py").write_text(
-        "import relumine as rl\nnet = rl.planted.deep(sizes=(12, 8, 6, 1), rng=3)\ndef f(X):\n    return net(X)\n"
+        "import relumine as rl\nnet = rl.planted.deep(sizes=(20, 10, 10, 1), rng=0)\ndef f(X):\n    return net(X)\n"
     )
     run = CliRunner()
-    done = run.invoke(app, ["extract", "a_deep_box:f", "--dim", "12", "-o", "net.safetensors", "--save", "r.json"])
-    assert run.invoke(app, ["extract", "a_deep_box:f", "--dim", "12", "--widths", "8,6", "--depth", "2"]).exit_code == 0
-    assert run.invoke(app, ["extract", "a_deep_box:f", "--dim", "12", "--widths", "8,7"]).exit_code == 1
-    assert run.invoke(app, ["extract", "a_deep_box:f", "--dim", "12", "--widths", "8;6"]).exit_code == 2
+    done = run.invoke(app, ["extract", "a_deep_box:f", "--dim", "20", "-o", "net.safetensors", "--save", "r.json"])
+    assert (
+        run.invoke(app, ["extract", "a_deep_box:f", "--dim", "20", "--widths", "10,10", "--depth", "2"]).exit_code == 0
+    )
+    assert run.invoke(app, ["extract", "a_deep_box:f", "--dim", "20", "--widths", "10,9"]).exit_code == 1
+    assert run.invoke(app, ["extract", "a_deep_box:f", "--dim", "20", "--widths", "10;10"]).exit_code == 2
     assert done.exit_code == 0, done.output
-    assert "2 hidden layers of 8 + 6 ReLU units" in done.output
-    X = np.random.default_rng(0).normal(size=(5, 12))
-    np.savetxt("new.csv", X, delimiter=",", header=",".join(f"x{j}" for j in range(12)), comments="", fmt="%.17g")
+    assert "2 hidden layers of 10 + 10 ReLU units" in done.output
+    X = np.random.default_rng(0).normal(size=(5, 20))
+    np.savetxt("new.csv", X, delimiter=",", header=",".join(f"x{j}" for j in range(20)), comments="", fmt="%.17g")
     assert run.invoke(app, ["export", "net.safetensors", "--to", "onnx"]).exit_code == 0
-    truth = rl.planted.deep(sizes=(12, 8, 6, 1), rng=3)(X)
+    truth = rl.planted.deep(sizes=(20, 10, 10, 1), rng=0)(X)
     for name in ("net.safetensors", "net.onnx", "r.json"):
         told = json.loads(run.invoke(app, ["predict", name, "new.csv", "--json"]).stdout)
         np.testing.assert_allclose(told["predictions"], truth, rtol=1e-9)
-    assert rl.report.load("r.json").network.widths == (8, 6)
-    page = run.invoke(app, ["report", "r.json", "--images", "3x4"])
+    assert rl.report.load("r.json").network.widths == (10, 10)
+    page = run.invoke(app, ["report", "r.json", "--images", "4x5"])
     assert page.exit_code == 0, page.output
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert all(word in text for word in ("Layer 1: 8 units of 12 inputs", "Layer 2: 6 units of 8 units", "The output"))
+    assert all(
+        word in text for word in ("Layer 1: 10 units of 20 inputs", "Layer 2: 10 units of 10 units", "The output")
+    )

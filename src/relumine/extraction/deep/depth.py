@@ -27,7 +27,8 @@ def is_deep(ask: Ask, domain: Domain, run: Run, one: Crossings) -> bool:
     unit behind another layer, or one that is seen through another layer, changes by other amounts elsewhere.
     """
     line = one.line
-    if len(one.t) * domain.d < _WORTH or domain.room is not None:
+    # behind a link (limited, without a range) the search for one layer takes many lines before it gives up
+    if domain.room is not None or (len(one.t) * domain.d < _WORTH and not domain.limited):
         return False
     shift = domain.draw(run.rng, 1)[0]
     shift -= (shift @ line.direction) * line.direction
