@@ -340,6 +340,8 @@ def _kinks(ask: Asked, bases: list[Array], ways: list[Array]) -> list[Array | No
     if not bases:
         return []
     P, U = np.array(bases), np.array(ways)
+    lost = ~(np.isfinite(P).all(axis=1) & np.isfinite(U).all(axis=1))  # no direction is left in a corner
+    P[lost], U[lost] = 0.0, 0.0
     tau = np.array([-2.0, -1.0, 1.0, 2.0])
     y = ask((P[:, None, :] + tau[:, None] * U[:, None, :]).reshape(-1, P.shape[1])).reshape(-1, 4)
     size = np.abs(y).max(axis=1)
