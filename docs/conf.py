@@ -31,6 +31,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "abort_on_example_error": True,
+    "write_computation_times": False,  # its page loads scripts from elsewhere
 }
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 

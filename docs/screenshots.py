@@ -1,4 +1,8 @@
-"""Make the pictures of the report and of the demo in docs/figures: python docs/screenshots.py (needs chromium)."""
+"""Pictures of the report, the demo, a notebook and the site for docs/figures: python docs/screenshots.py.
+
+Needs chromium, and the site itself (`make docs`). On the way every page of the site is opened once without a network:
+it must load nothing from elsewhere and leave no error on the console.
+"""
 
 import html
 import os
@@ -12,9 +16,10 @@ import numpy as np
 import relumine as rl
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+SITE = HERE / "_build" / "html"
+sys.path.insert(0, str(HERE.parent))
 
-from browser import chromium  # noqa: E402
+from tests.report.browser import Browser, chromium  # noqa: E402
 
 NAMES = ["temperature", "pressure", "flow rate", "humidity", "wind speed", "load", "vibration", "hour"]
 TERMINAL = """<!doctype html><meta charset=utf-8><style>
@@ -46,6 +51,41 @@ def data(path: Path) -> None:
     np.savetxt(path, np.column_stack([X, y]), delimiter=",", header=header, comments="", fmt="%.17g")
 
 
+NOTEBOOK = """<!doctype html><meta charset=utf-8><style>
+body {{ margin: 0; padding: 22px 26px; background: #fff; width: 900px; box-sizing: border-box; font: 14px sans-serif }}
+pre {{ background: #f6f6f4; border: 1px solid #ddd; border-radius: 3px; padding: 9px 12px; margin: 0 0 14px 62px;
+       font: 13px/1.45 "DejaVu Sans Mono", monospace }}
+u {{ float: left; text-decoration: none; color: #7a8794; font: 13px "DejaVu Sans Mono", monospace; padding-top: 10px }}
+div.out {{ margin-left: 62px }}
+</style><u>In [1]:</u><pre>{}</pre><u>Out[1]:</u><div class=out>{}</div>"""
+CELL = """import relumine as rl
+
+truth = rl.planted.network(d=4, m=3, rng=0)
+X, y = rl.planted.sample(truth, n=600, noise=0.05, rng=1)
+rl.recover(X, y, rng=0)"""
+
+
+def notebook(path: Path) -> None:
+    """A cell and what it shows."""
+    names: dict[str, object] = {}
+    *lines, last = CELL.splitlines()
+    exec("\n".join(lines), names)
+    shown = eval(last, names)._repr_html_()
+    path.write_text(NOTEBOOK.format(html.escape(CELL), shown), encoding="utf-8")
+
+
+def browse(window: Browser) -> list[str]:
+    """What the console says about the pages of the site, opened without a network."""
+    window.cdp("Network.enable")
+    window.cdp("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
+    complaints = []
+    for page in sorted(SITE.rglob("*.html")):
+        if "_static" not in page.parts:
+            window.open(page)
+            complaints += [f"{page.relative_to(SITE)}: {message}" for message in window.console()]
+    return complaints
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -55,17 +95,23 @@ def main() -> None:
         text = text[text.index("A hidden") :]
         shown = "\n".join(line for line in text.splitlines() if not line.startswith("Picture")).rstrip()
         (folder / "terminal.html").write_text(TERMINAL.format(html.escape(shown)), encoding="utf-8")
+        notebook(folder / "notebook.html")
         with chromium(folder / "profile") as window:
+            complaints = browse(window) if SITE.exists() else ["there is no site: run `make docs` first"]
             for page, picture, width, height, dark in (
                 ("report.html", "report.png", 1120, 1640, False),
                 ("report.html", "report-phone.png", 390, 1640, True),
                 ("terminal.html", "demo-terminal.png", 820, 100, False),
+                ("notebook.html", "notebook.png", 900, 100, False),
+                (str(SITE / "index.html"), "site.png", 1280, 900, False),
+                (str(SITE / "examples" / "index.html"), "site-examples.png", 1280, 900, False),
             ):
                 window.look(width, height, dark)
                 window.open(folder / page)
-                if page == "terminal.html":
+                if page in ("terminal.html", "notebook.html"):
                     window.look(width, window.run("return document.body.scrollHeight"))
                 window.picture(HERE / "figures" / picture, whole=False)
+    sys.exit("\n".join(complaints) or 0)
 
 
 if __name__ == "__main__":

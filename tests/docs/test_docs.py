@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -28,7 +29,7 @@ def test_python_examples_run(page: str, tmp_path: Path) -> None:
         assert out.getvalue().startswith("exact True\nerror on unseen rows")
 
 
-@pytest.mark.parametrize("name", ["plot_recover", "plot_noise", "plot_decode", "plot_memory"])
+@pytest.mark.parametrize("name", ["plot_recover", "plot_noise", "plot_decode", "plot_memory", "plot_classifier"])
 def test_small_examples_of_the_gallery_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them run in `make docs`."""
     monkeypatch.setenv("MPLBACKEND", "Agg")
@@ -44,6 +45,15 @@ def test_local_links_lead_somewhere() -> None:
             if target == "examples/index.rst":  # written from docs/gallery when the site is built
                 continue
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_everything_in_the_reference_exists() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    for kind, path, listed in re.findall(r"\.\. auto(\w+):: ([\w.]+)\n(?:   :members:(.*)\n)?", page):
+        module, _, name = path.rpartition(".")
+        found = importlib.import_module(path) if kind == "module" else getattr(importlib.import_module(module), name)
+        for member in filter(None, re.split(r"[,\s]+", listed)):
+            assert hasattr(found, member), f"{path}.{member}"
 
 
 def test_make_targets_of_the_readme_exist() -> None:

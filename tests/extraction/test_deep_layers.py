@@ -246,6 +246,16 @@ def test_a_segment_without_length_asks_nothing() -> None:
     assert all(np.isfinite(X).all() for X in asked)
 
 
+def test_an_interrupted_run_goes_on_from_its_log(tmp_path) -> None:
+    net = rl.planted.deep((12, 8, 6, 1), rng=3)
+    whole = rl.extract(net, dim=12, rng=0)
+    part = rl.extract(net, dim=12, rng=0, budget=whole.queries // 2, save=tmp_path / "q.npz", on_failure="return")
+    assert part.status.value == "interrupted"
+    rest = rl.extract(net, dim=12, rng=7, save=tmp_path / "q.npz", resume=True)  # the seed is that of the log
+    assert rest.network.widths == (8, 6)
+    assert part.queries + rest.queries < 1.1 * whole.queries + 200  # a few rows are asked again, to know the box
+
+
 def test_the_command_line_keeps_predicts_and_exports(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -254,6 +264,9 @@ def test_the_command_line_keeps_predicts_and_exports(tmp_path, monkeypatch) -> N
     )
     run = CliRunner()
     done = run.invoke(app, ["extract", "a_deep_box:f", "--dim", "12", "-o", "net.safetensors", "--save", "r.json"])
+    assert run.invoke(app, ["extract", "a_deep_box:f", "--dim", "12", "--widths", "8,6", "--depth", "2"]).exit_code == 0
+    assert run.invoke(app, ["extract", "a_deep_box:f", "--dim", "12", "--widths", "8,7"]).exit_code == 1
+    assert run.invoke(app, ["extract", "a_deep_box:f", "--dim", "12", "--widths", "8;6"]).exit_code == 2
     assert done.exit_code == 0, done.output
     assert "2 hidden layers of 8 + 6 ReLU units" in done.output
     X = np.random.default_rng(0).normal(size=(5, 12))

@@ -25,7 +25,7 @@ def centred(net: rl.Network) -> rl.Network:
     return net.replace(a=net.a - net.a.mean(axis=0), v=net.v - net.v.mean(axis=0), c=net.c - net.c.mean())
 
 
-def classes(name: str, width: int, seed: int) -> tuple[object, np.ndarray, rl.Network]:
+def classes(name: str, width: int | tuple[int, ...], seed: int) -> tuple[object, np.ndarray, rl.Network]:
     """A trained scikit-learn classifier behind a scaler, its rows, and the network of both together."""
     datasets = pytest.importorskip("sklearn.datasets")
     from sklearn.exceptions import ConvergenceWarning
@@ -35,9 +35,11 @@ def classes(name: str, width: int, seed: int) -> tuple[object, np.ndarray, rl.Ne
     from sklearn.utils._testing import ignore_warnings
 
     X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    pipe = make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(width,), max_iter=60, random_state=seed))
+    pipe = make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=width, max_iter=60, random_state=seed))
     ignore_warnings(pipe.fit, category=ConvergenceWarning)(X, y)
     scaler, mlp = pipe[0], pipe[-1]
+    if not isinstance(width, int):
+        return pipe, X, ONE  # of one hidden layer only
     W = mlp.coefs_[0].T / scaler.scale_
     a, c = mlp.coefs_[1].T, mlp.intercepts_[1]
     net = rl.Network(W, mlp.intercepts_[0] - W @ scaler.mean_, a if len(a) > 1 else a[0], c=c if len(a) > 1 else c[0])
@@ -103,6 +105,23 @@ def test_softmax_logits_are_centred_and_the_certificate_says_so() -> None:
     assert found.status is Status.EXACT
     assert rl.metrics.parameter_error(centred(THREE), found.network) < 1e-9
     assert any("common" in note and "sum is zero" in note for note in found.certificate.notes)
+
+
+def test_deep_classes() -> None:
+    deep = rl.planted.deep((12, 8, 6, 3), rng=0)
+    found = extract(lambda X: softmax(deep(X), axis=1), dim=12, link="auto", rng=0)
+    assert (found.status, found.link) == (Status.EXACT, "softmax")
+    assert found.network.widths == (8, 6)
+    X = np.random.default_rng(1).normal(size=(200, 12))
+    assert np.abs(found.predict(X) - softmax(deep(X), axis=1)).max() < 1e-9
+
+
+@pytest.mark.slow
+def test_a_deep_classifier_of_digits() -> None:
+    pipe, X, _ = classes("digits", (32, 32), 0)
+    found = extract(pipe, link="auto", mean=X.mean(axis=0), scale=X.std(axis=0) + 0.5, rng=0)
+    assert found.network.widths == (32, 32)
+    assert np.abs(found.predict(X) - pipe.predict_proba(X)).max() < 1e-8
 
 
 def test_log() -> None:

@@ -26,7 +26,7 @@ def test_positive_inputs_only() -> None:
     assert result.status.value == "exact"
     assert (result.X >= 0.0).all()
     assert (result.X <= 3.0).all()
-    assert "input 0 from 0 to 3" in str(result.certificate)
+    assert "every input from 0 to 3" in str(result.certificate)
     assert agrees(result.network, SECRET, np.random.default_rng(0).uniform(0.0, 3.0, (200, 5)))
 
 

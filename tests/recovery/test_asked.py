@@ -72,7 +72,7 @@ def test_an_unknown_option_lists_the_known_ones() -> None:
 def test_every_method_declares_its_options() -> None:
     source, auto = known_options(METHODS["auto"])
     assert {"target", "features", "bad_rows", "storage", "engine", "client"} <= set(source)
-    assert set(auto) == {"memory", "checkpoint_every"}
+    assert set(auto) == {"memory", "affine", "checkpoint_every"}
     assert {"order", "estimator", "thresholds", "goal"} <= set(METHODS["awasthi"].options)
     assert {"moments", "iterations", "step"} <= set(METHODS["zhong"].options)
     assert not {"rng", "activation", "X", "width"} & set(METHODS["zhong"].options)

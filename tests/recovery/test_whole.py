@@ -141,7 +141,7 @@ def test_papers_methods_leave_rows_in_files(tmp_path) -> None:
 
 def test_columns_are_said_by_name(planted, tmp_path) -> None:
     _, X, y = planted
-    path = parquet(tmp_path, np.column_stack([X, np.ones(len(y))]), y)
+    path = parquet(tmp_path, np.column_stack([X, 2.0 * X[:, 0]]), y)
     with pytest.raises(rl.InvalidInput, match="x6"):
         rl.recover(path, target="y", width=4, memory=2e6)
 

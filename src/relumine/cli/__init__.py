@@ -47,5 +47,8 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="Show where your own code failed (a black box); may stand anywhere.")
+    ] = False,
 ) -> None:
     """Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs."""

@@ -13,6 +13,7 @@ import typer
 from relumine.cli import options
 from relumine.cli.outcome import Outputs, check_seconds, finish, read_files
 from relumine.cli.recover import with_rows
+from relumine.cli.table import columns_of
 from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
 from relumine.results import InvalidInput, Origin
@@ -42,7 +43,10 @@ def extract(
         float | None, typer.Option(help="Ask in the range --low … --high instead of N(0, 1); --low 0: positive inputs.")
     ] = None,
     high: Annotated[float | None, typer.Option(help="See --low.")] = None,
-    fixed: Annotated[str | None, typer.Option(help="Inputs that stay as they are, by number: 3=0.5,7=1.")] = None,
+    fixed: Annotated[
+        str | None, typer.Option(help="Inputs that stay as they are, by number or name: 3=0.5,age=40.")
+    ] = None,
+    columns: Annotated[str | None, typer.Option(help="Names of the inputs, a,b,c: a DataFrame is handed over.")] = None,
     total: Annotated[float | None, typer.Option(help="The inputs of every row sum to this.")] = None,
     rate_limit: Annotated[float | None, typer.Option(help="Most rows per second.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.")] = 300.0,
@@ -62,7 +66,16 @@ def extract(
     """Recover the network inside a black box by asking it.
 
     Running a module:function or a --command executes that code: only name what you trust.
-    """
+
+    \b
+    relumine extract simulator:response --dim 6                 a function, of many rows or of one
+    relumine extract models:pipeline                            a fitted scikit-learn estimator
+    relumine extract models:classifier --link auto              probabilities
+    relumine extract model.onnx --link auto                     a file of a classifier
+    relumine extract --command './simulate -q' --dim 6          a program
+    relumine extract pricing:premium --columns age,sum,years    a function of a DataFrame
+    relumine extract simulator:shares --dim 6 --total 1 --low 0 --high 1
+    """  # noqa: D301 - that is how typer is told to keep the lines
     from relumine.extraction import estimate
     from relumine.extraction import extract as ask
 
@@ -80,7 +93,7 @@ def extract(
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does
     more: dict[str, Any] = {"budget": budget, "depth": depth, "widths": _whole_numbers(widths)}
-    restricted: dict[str, Any] = {"total": total, "fixed": _assignments(fixed)}
+    restricted: dict[str, Any] = {"total": total, "fixed": _assignments(fixed), "columns": columns_of(columns) or None}
     with talk.listening(), Watch(seconds, quiet) as watch:
         found = ask(
             box,
@@ -128,10 +141,10 @@ def _whole_numbers(text: str | None) -> list[int] | None:
         raise InvalidInput(f"--widths are whole numbers separated by commas, got {text!r}", argument="widths") from None
 
 
-def _assignments(text: str | None) -> dict[int, float]:
-    """number=value, separated by commas."""
+def _assignments(text: str | None) -> dict[int | str, float]:
+    """number=value or name=value, separated by commas."""
     try:
-        pairs = [word.split("=") for word in (text or "").split(",") if word.strip()]
-        return {int(number): float(value) for number, value in pairs}
+        pairs = [word.split("=") for word in columns_of(text)]
+        return {int(name) if name.isdecimal() else name: float(value) for name, value in pairs}
     except ValueError:
-        raise InvalidInput(f"--fixed is a list like 3=0.5,7=1, got {text!r}", argument="fixed") from None
+        raise InvalidInput(f"--fixed is a list like 3=0.5,age=40, got {text!r}", argument="fixed") from None

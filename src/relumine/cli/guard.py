@@ -1,10 +1,11 @@
-"""What every command shares: errors in words and not in tracebacks, and --debug, which shows them."""
+"""What every command shares: errors in words and not in tracebacks; --debug and --traceback, which show them."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Sequence
+from traceback import format_exception
 from typing import Any
 
 import typer
@@ -12,6 +13,7 @@ from typer.core import TyperGroup
 
 from relumine.cli.exits import ABORTED, BAD_INPUT, FAILED, FAULT, MISSING_PACKAGE, NOT_WRITTEN
 from relumine.cli.words import in_options
+from relumine.extraction.queries import BlackBoxFailed
 from relumine.results import InvalidInput, MissingPackage, NotWritten, RecoveryFailed, RelumineError
 
 __all__ = ["Guard"]
@@ -36,13 +38,14 @@ class Guard(TyperGroup):
     """A group of commands whose errors become one line on stderr and an exit code."""
 
     debug = False
+    traceback = False
     as_json = False
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
-        """Take --debug out, wherever it stands, and go on."""
+        """Take --debug and --traceback out, wherever they stand, and go on."""
         words = list(sys.argv[1:] if args is None else args)
-        self.debug, self.as_json = "--debug" in words, "--json" in words
-        return super().main([word for word in words if word != "--debug"], *rest, **options)
+        self.debug, self.traceback, self.as_json = (f"--{name}" in words for name in ("debug", "traceback", "json"))
+        return super().main([word for word in words if word not in ("--debug", "--traceback")], *rest, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error becomes words."""
@@ -59,7 +62,11 @@ class Guard(TyperGroup):
             if self.debug:
                 raise
             code, words = _explain(error)
-            self._say(words, code)
+            cause = error.__cause__
+            if cause is not None and self.traceback:
+                typer.echo("".join(format_exception(cause)), err=True, nl=False)
+            hint = isinstance(error, BlackBoxFailed) and cause is not None and not self.traceback
+            self._say(words + ("; --traceback shows where" if hint else ""), code)
             raise typer.Exit(code) from None
 
     def _say(self, words: str, code: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,7 +18,9 @@ except ImportError as error:  # pragma: no cover
 from relumine import activations
 from relumine.data.moments import MomentSums, features_needed
 from relumine.data.sources import Samples
-from relumine.estimators.regularised import RIDGES, Choice, affine_fit, average, choose, fit_units
+from relumine.estimators.choice import Asked, Choice, Kept, choose, choose_by_what_belongs
+from relumine.estimators.outliers import exceeded
+from relumine.estimators.regularised import Problem, Reach, average
 from relumine.fit.parallel import Crew, cores
 from relumine.network import Network
 from relumine.papers.awasthi2021.algorithms import algorithm_6
@@ -31,6 +34,8 @@ __all__ = ["TwoLayerRegressor"]
 
 _ORDER = 4  # of the moments that partial_fit sums
 _LARGEST = 1e100
+_STEPS = 10  # of least squares on all rows, from what the folds found, at most
+_NAMED = 10  # of them in a warning
 _EXACT = 1e-6  # validated error, over the variance of y, below which the data may be a network's
 
 
@@ -38,8 +43,10 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
     """A regressor with one hidden layer: y ≈ Σ_i a_i σ(w_i·x + b_i) + v·x + c.
 
     Data that come from a network are recovered exactly. Other data are fitted by regularised least squares: the number
-    of units and the strength of a ridge on their output weights are chosen by three-fold validation among a few, ridge
-    regression without units included, and the mean of ``members`` networks from different starts is returned as one.
+    of units and the strength of a ridge on their output weights are chosen on rows set aside, ridge regression without
+    units included, by a loss that a few wrong entries do not own. Each fold begins elsewhere, and the mean of the
+    ``members`` networks that they found, refitted to all rows, is returned as one. Rows that do not belong to the
+    others are named in a warning and left out.
 
     Parameters
     ----------
@@ -49,9 +56,12 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
     alpha : float, optional
         Strength of the ridge, relative to the mean square of a unit's values; chosen when None.
     members : int, default 5
-        Networks averaged. Their units stand side by side in ``network_``.
+        Networks averaged, and folds (at least three). Their units stand side by side in ``network_``.
     exact : bool, default True
         Whether to try exact recovery where the data look like a network's.
+    robust : bool, default True
+        Whether to leave out rows whose error lies far beyond the tail of the others' errors: at most three, or one in a
+        thousand. More rows than that are a kind of row, and stay.
     init : Network, optional
         Start from the units of this network instead of at random (one member, its width).
     warm_start : bool, default False
@@ -65,6 +75,8 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         The exact recovery, if there was one.
     alpha_ : float
         The strength used.
+    outliers_ : array of int
+        Numbers of the rows that were left out.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -84,6 +96,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         alpha: float | None = None,
         members: int = 5,
         exact: bool = True,
+        robust: bool = True,
         init: Network | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -93,6 +106,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         self.alpha = alpha
         self.members = members
         self.exact = exact
+        self.robust = robust
         self.init = init
         self.warm_start = warm_start
         self.random_state = random_state
@@ -133,33 +147,47 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     def _fit(self, samples: Samples, init: Network | None, rng: np.random.Generator, crew: Crew) -> None:
         sigma = activations.get(self.activation if init is None else init.activation)
-        width = self.width if init is None or not init.m else init.m
-        choice = self._choice(samples, width, rng, init)
-        self.recovery_ = self._exact(samples, choice, rng) if self.exact and init is None else None
-        self.alpha_ = 0.0 if self.recovery_ is not None else choice.ridge
-        if self.recovery_ is not None:
-            self.network_ = self.recovery_.network
-            return
-        if choice.width == 0:
-            net = affine_fit(samples, sigma, choice.ridge)
+        asked = Asked(self.width, None if self.alpha is None else float(self.alpha), self.members, init)
+        if self.robust:
+            kept, choice = choose_by_what_belongs(samples, sigma, asked, rng)
         else:
-            # from random directions by way of stronger ridges; from given ones not, or they would be forgotten
-            path = (*(r for r in RIDGES if r > choice.ridge and init is None), choice.ridge)
-            members = 1 if init is not None else self.members
-            ends = [
-                [*fit_units(samples, sigma, choice.width, path, np.random.default_rng([k, member]), init, crew)][-1]
-                for member, k in enumerate(rng.integers(2**31, size=members))
-            ]
-            net = average(ends)
-        self.network_ = net if samples.y.ndim == 2 else Network(net.W, net.b, net.a[0], sigma, net.v[0], net.c[0])
+            kept, choice = Kept.all(samples), choose(samples, sigma, asked, rng)
+        self._say(kept, choice)
+        samples, self.outliers_, self._errors = kept.samples, kept.out, choice.errors
+        self.recovery_ = self._exact(samples, choice, rng) if self.exact and init is None else None
+        if self.recovery_ is not None:
+            self.alpha_, self.network_, self._reach = 0.0, self.recovery_.network, None
+            self._errors = np.abs(samples.Y - self.network_(samples.X).reshape(samples.Y.shape)), samples.weight
+            return
+        problem = Problem.of(samples, sigma, crew)
+        # the best strength is a variance over a number of rows: it was chosen with fewer than there are
+        fewer = choice.used / problem.rows.n if self.alpha is None and choice.width and choice.used else 1.0
+        self.alpha_ = choice.ridge * min(fewer, 1.0)
+        net = problem.affine(self.alpha_)
+        if choice.width:
+            starts = choice.starts[: self.members] if init is None else [init]
+            net = average([[*problem.onward(start, [self.alpha_], _STEPS)][-1] for start in starts])
+        vector = samples.y.ndim == 1
+        self.network_ = Network(net.W, net.b, net.a[0], sigma, net.v[0], net.c[0]) if vector else net
+        self._reach = Reach.of(problem.white, samples.X)
 
-    def _choice(self, samples: Samples, width: int | None, rng: np.random.Generator, init: Network | None) -> Choice:
-        if width is not None and self.alpha is not None:
-            return Choice(width, float(self.alpha), float("nan"))
-        choice = choose(
-            samples, activations.get(self.activation if init is None else init.activation), width, rng, init
-        )
-        return choice if self.alpha is None else Choice(choice.width, float(self.alpha), choice.error)
+    def _say(self, kept: Kept, choice: Choice) -> None:
+        """Warn about units that were asked for and not placed, and about rows that were left out."""
+        if not choice.width and self.width:
+            warnings.warn(
+                f"{len(kept.samples.Y)} rows, of which copies count once, are too few to place units: the model is "
+                f"affine, without the {self.width} units that were asked for",
+                stacklevel=4,
+            )
+        if len(kept.out):
+            named = [f"{row} ({times:.0f})" for row, times in zip(kept.out, kept.times)]
+            warnings.warn(
+                f"{len(kept.out)} of {len(kept.numbers) + len(kept.out)} rows do not belong to the others and were "
+                "left out of the fit. Their numbers, and how many times the usual error they are off: "
+                f"{', '.join(named[:_NAMED])}{', …' if len(named) > _NAMED else ''}. outliers_ has all of them; "
+                "robust=False keeps them",
+                stacklevel=4,
+            )
 
     def _exact(self, samples: Samples, choice: Choice, rng: np.random.Generator) -> Recovery | None:
         """Exact recovery, if the rows are enough and the units do well enough on rows set aside."""
@@ -214,7 +242,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             features_needed(X.shape[1], _ORDER, kind)
             self.sums_ = MomentSums(X.shape[1], _ORDER, kind)
         self.sums_.add(np.ascontiguousarray(X), np.asarray(y, dtype=np.float64))
-        self.recovery_, self.alpha_ = None, 0.0
+        self.recovery_, self.alpha_, self._reach, self._errors = None, 0.0, None, None
         self.network_ = self._from_moments()
         return self
 
@@ -234,7 +262,36 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
     # -- predicting ------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Array:
-        """Values of the network at the rows of X: (n,) or (n, q)."""
+        """Values of the network at the rows of X: (n,) or (n, q).
+
+        Far from all rows that were seen a network goes on linearly, and a wrong entry in x could lead anywhere. So rows
+        are first moved to where rows were seen (:class:`~relumine.estimators.regularised.Reach`), which leaves those
+        alone that are there. An exact network is right everywhere, and its rows stay what they are.
+        """
         check_is_fitted(self, "network_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.network_(X)
+        return self.network_(X if self._reach is None else self._reach(X))
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> tuple[Array, Array]:
+        """Lower and upper ends, each (n,) or (n, q), of intervals that hold a new y with probability ``level``.
+
+        The prediction ± the ``level`` quantile of the errors that the folds made on rows they had not seen. A new row
+        like those is covered at least so often on average (split conformal prediction; each output by itself); in
+        regions with more noise than elsewhere it is covered less often. Folds are fitted to fewer rows than the model,
+        so the intervals are rather wide than narrow.
+        """
+        check_is_fitted(self, "network_")
+        if not 0.0 < level < 1.0:
+            raise InvalidInput(f"level must lie between 0 and 1, got {level!r}")
+        if self._errors is None:
+            raise InvalidInput("there were too few rows to set some aside, so nothing is known about the errors")
+        E, weight = self._errors
+        n = float(len(E) if weight is None else weight.sum())
+        if (share := 1.0 - level * (1.0 + 1.0 / n)) * n < 1.0 - 1e-9:
+            raise InvalidInput(
+                f"{n:g} rows are too few for intervals of level {level:g}; at most {1 - 2 / (n + 1):.3g}"
+            )
+        half = np.array([exceeded(E[:, output], weight, share) for output in range(E.shape[1])])
+        Y = self.predict(X)
+        half = half[0] if Y.ndim == 1 else half
+        return Y - half, Y + half

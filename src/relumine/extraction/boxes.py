@@ -20,14 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.extraction.forms import estimator, features, is_estimator, is_keras, many_rows, named
-from relumine.extraction.onnx_double import in_double
+from relumine.extraction.onnx_double import in_double, telling
 from relumine.results import InvalidInput, MissingPackage
 
 Array = NDArray[np.float64]
 
 __all__ = ["Box", "Form", "call", "calls", "open_box"]
 
-_MOST_OUTPUT = 1 << 28  # bytes a command may print for one call: a box that prints without end must not fill the memory
+# Bytes a command may print for one call, and for each row besides: a box that prints without end must not fill the
+# memory. A number takes 25 bytes at most, so a row may have a thousand outputs.
+_MOST_OUTPUT, _MOST_PER_ROW = 1 << 24, 1 << 15
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ def call(box: Box, X: Array, seconds: float) -> Any:
 
 def calls(box: Box, several: Sequence[Array], seconds: float) -> list[Any]:
     """Calls at the same time, each in its thread: the answers in order, or what was raised instead of an answer."""
-    answers: list[Any] = [TimeoutError(f"no answer within {seconds:.3g} s")] * len(several)
+    late = TimeoutError(f"no answer within {seconds:.3g} s" if seconds > 0.0 else "the time was over")
+    answers: list[Any] = [late] * len(several)
 
     def work(i: int) -> None:
         try:
@@ -161,22 +164,28 @@ def _onnx(path: Path) -> Box:
         ort = import_module("onnxruntime")
     except ImportError:
         raise MissingPackage("asking an ONNX file needs onnxruntime", "onnx", "onnxruntime") from None
-    try:
-        session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime's own kinds of error
-        raise InvalidInput(f"onnxruntime cannot open {path}: {error}") from None
-    if any(entry.type == "tensor(float)" for entry in session.get_inputs()):
-        session = _doubled(ort, path) or session
+    session = _doubled(ort, path)
+    if session is not None:
+        names = [output.name for output in session.get_outputs()]
+    else:
+        try:
+            session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:  # the runtime's own kinds of error
+            raise InvalidInput(f"onnxruntime cannot open {path}: {error}") from None
+        outputs = session.get_outputs()
+        names = [outputs[i].name for i in telling([output.type for output in outputs])]
     inputs = session.get_inputs()
     kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float)": np.float32}
     if len(inputs) != 1 or inputs[0].type not in kinds:
         raise InvalidInput(f"{path} must have one input of floating-point numbers; it has {[i.type for i in inputs]}")
     (entry,) = inputs
     kind, last = kinds[entry.type], entry.shape[-1] if entry.shape else None
-    output = session.get_outputs()[0].name
 
     def ask(X: Array) -> Any:
-        return session.run([output], {entry.name: X.astype(kind)})[0]
+        parts = session.run(names, {entry.name: X.astype(kind)})
+        if isinstance(parts[0], list):  # a dictionary of probabilities for each row
+            return np.array([[*row.values()] for row in parts[0]])
+        return parts[0] if len(parts) == 1 else np.column_stack(parts)
 
     return Box(ask, path.name, kind, last if isinstance(last, int) else None)
 
@@ -216,7 +225,7 @@ def _command(words: list[str], timeout: float) -> Box:
             given.write(rows.encode())
             given.seek(0)
             with subprocess.Popen(words, stdin=given, stdout=subprocess.PIPE, stderr=said) as process:
-                printed = _bounded(process, timeout)
+                printed = _bounded(process, timeout, _MOST_OUTPUT + _MOST_PER_ROW * len(X))
             said.seek(0)
             complaint = said.read(1 << 16).decode(errors="replace")
         if process.returncode:
@@ -227,16 +236,16 @@ def _command(words: list[str], timeout: float) -> Box:
     return Box(ask, words[0])
 
 
-def _bounded(process: subprocess.Popen[bytes], timeout: float) -> bytes:
+def _bounded(process: subprocess.Popen[bytes], timeout: float, most: int) -> bytes:
     """What the command prints, as long as it is not too much and not too late."""
     assert process.stdout is not None
     ended = Timer(timeout, process.kill)
     ended.start()
     try:
-        printed = process.stdout.read(_MOST_OUTPUT + 1)
-        if len(printed) > _MOST_OUTPUT:
+        printed = process.stdout.read(most + 1)
+        if len(printed) > most:
             process.kill()
-            raise RuntimeError(f"the command printed more than {_MOST_OUTPUT >> 20} MB for one call")
+            raise RuntimeError(f"the command printed more than {most >> 20} MB for one call")
         process.wait()
         if not ended.is_alive():
             raise TimeoutError(f"the command took longer than {timeout:g} s")

@@ -19,6 +19,7 @@ from relumine.extraction.links import linked
 from relumine.extraction.queries import Queries
 from relumine.extraction.random_rows import RandomRows
 from relumine.extraction.region import Where
+from relumine.extraction.sampling import Domain
 from relumine.links import Link, LinkName
 from relumine.results import InvalidInput, Recovery, RecoveryFailed, Stage, Status
 from relumine.run import Run
@@ -26,6 +27,22 @@ from relumine.run import Run
 Array = NDArray[np.float64]
 
 __all__ = ["Extraction", "extract"]
+
+_NEARER = 1.0, 0.2, 0.04  # of the scale, in turn: layers are looked for up to a thousand of it from the centre
+
+_ADVICE = {
+    Status.NOISY: "Parameters are known to the digits of the answers, or to their noise. More digits make them "
+    "exact; where it is random, four times the rows (budget=) halve the errors.",
+    Status.NOT_RECOVERED: "The message says what was seen. What may help: a link (link='auto') for probabilities, all "
+    "digits of the answers, where inputs usually are (mean= and scale=, or low= and high=), another activation=, a "
+    "larger budget=.",
+    Status.UNDERDETERMINED: "Ask more rows (budget=) or for fewer units (width=): many networks explain the answers so "
+    "far.",
+    Status.AMBIGUOUS: "Other networks may answer the same where it was asked. Ask in a wider region (scale=, or low= "
+    "and high=).",
+    Status.INTERRUPTED: "This is what is known so far, not a result. Give it more time (seconds=) or rows (budget=): "
+    "with save= every answer is kept, and resume=True goes on from there.",
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +63,11 @@ class Extraction(Recovery):
     X: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     y: Array = field(default_factory=lambda: np.zeros(0), repr=False)
     rest: Rest | None = None
+
+    @property
+    def advice(self) -> str:
+        """What to do next, in arguments of :func:`extract`."""
+        return _ADVICE.get(self.status, self.status.advice)
 
     @property
     def recovery(self) -> Recovery:
@@ -209,15 +231,17 @@ def _answered(log: Queries, where: Where, run: Run, asked: Asked) -> tuple[Recov
     if not reason and where.domain is not None:
         log.way, log.budget = "chosen", 2_000_000 if asked.budget is None else asked.budget
         run.rng = np.random.default_rng(log.seed)
-        deep = shape.width is None and asked.activation.name == "relu" and not where.domain.limited and shape.depth != 1
+        deep = (
+            shape.width is None and asked.activation.name == "relu" and where.domain.room is None and shape.depth != 1
+        )
         result, reason = by_lines(log, where.domain, run, shape.width, asked.activation, deep)
         if deep and (reason == DEEP or (result is not None and result.status is Status.NOT_RECOVERED)):
-            # the first line again: its answers are in the log
-            line = where.domain.line(np.random.default_rng(log.seed))
-            widths = None if shape.widths is None else tuple(shape.widths)
-            other, rest = by_layers(log, where.domain, run, shape.depth, widths, [line])
-            if result is None or other.ok or rest is not None:
+            other, rest = _layers(log, where.domain, run, asked)
+            stopped = other.status is Status.INTERRUPTED
+            if other.ok or stopped or rest is not None or (result is None and log.link is None):
                 return other, "chosen", rest
+            if result is None:  # the noise of a link was taken for depth
+                result, reason = by_lines(log, where.domain, run, shape.width, asked.activation)
         if result is not None:
             return result, "chosen", None
         log.set_aside()
@@ -229,6 +253,25 @@ def _answered(log: Queries, where: Where, run: Run, asked: Asked) -> tuple[Recov
     if reason and asked.queries != "random" and result.method != "lines":
         result = _noted(result, f"random rows were asked, not chosen ones: {reason}")
     return result, "random", None
+
+
+def _layers(log: Queries, domain: Domain, run: Run, asked: Asked) -> tuple[Recovery, Rest | None]:
+    """All layers of a deep network; behind a link, nearer to the centre if answers have no digits further out."""
+    depth, widths = asked.shape.depth, asked.shape.widths
+    expected = None if widths is None else tuple(widths)
+    if log.link is None:
+        # the first line again: its answers are in the log
+        return by_layers(log, domain, run, depth, expected, [domain.line(np.random.default_rng(log.seed))])
+    log.strict = True
+    try:
+        for nearer in _NEARER:
+            plain = Domain(domain.centre, nearer * domain.scale)
+            result, rest = by_layers(log, plain, run, depth, expected)
+            if result.status is not Status.NOT_RECOVERED or "digits" not in result.message:
+                break
+    finally:
+        log.strict = False
+    return result, rest
 
 
 def _why_random(log: Queries, where: Where, asked: Asked) -> str:

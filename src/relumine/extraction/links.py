@@ -65,16 +65,12 @@ class Linked(Domain):
             remedy="say where inputs usually are (mean=, scale=), or ask a box that gives logits",
         )
 
-    def line(self, rng: np.random.Generator, origin: Array | None = None) -> Line:
-        """A line in a random direction, as far as its rows are trusted."""
-        line = (
-            super().line(rng, self.start if origin is None else origin) if self.ranged else self._unlimited(rng, origin)
-        )
+    def line(self, rng: np.random.Generator, origin: Array | None = None, toward: Array | None = None) -> Line:
+        """A line in a random direction or toward a point, as far as its rows are trusted."""
+        whole = self if self.ranged else Domain(self.centre, self.scale)
+        line = Domain.line(whole, rng, self.start if origin is None else origin, toward)
         back, ahead = (self._trusted(line, side) for side in (0, 1))
         return Line(line.origin, line.direction, (back, ahead), line.scale)
-
-    def _unlimited(self, rng: np.random.Generator, origin: Array | None) -> Line:
-        return Domain(self.centre, self.scale).line(rng, self.start if origin is None else origin)
 
     def _trusted(self, line: Line, side: int) -> float:
         """How far the line goes on this side: 0.9 of the way to the last row trusted, so that steps aside have room."""

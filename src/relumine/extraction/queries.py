@@ -55,6 +55,7 @@ class Queries:
     """Rows asked and values answered.
 
     With a ``link`` the values are the answers mapped back; what is remembered, and saved, are the answers themselves.
+    ``strict``: rows whose answers have no digits are an error, and not NaN.
 
     Parameters
     ----------
@@ -101,6 +102,7 @@ class Queries:
         self.budget, self.timeout, self.run = budget, timeout, run or Run.of()
         self.way, self.seed = "", 0
         self.link: Mapping | None = None
+        self.strict = False
         # rows of another run; a line met a jump; noise measured along a line; what the box is, in words
         self.resumed, self.jumps, self.roughness, self.what = False, False, np.zeros(1), ""
         self._index: dict[int, int] = {}
@@ -110,6 +112,7 @@ class Queries:
         self.count = self.calls = self.retried = self.dropped = 0
         self._misses, self._next, self._saved, self._n, self._aside = 0, 0.0, time.monotonic(), 0, 0
         self._q: int | None = None
+        self._raised: Exception | None = None  # by the box, the last time: its traceback is the user's
         self._plain = False
 
     # -- asking ----------------------------------------------------------------------------------------------
@@ -158,7 +161,10 @@ class Queries:
         at = [self._index.get(key, -1) for key in keys]
         if min(at, default=0) < 0:
             raise Unanswered(f"{at.count(-1)} of {len(X)} rows on a line have no answer")
-        return self._mapped(self._values_at(np.array(at, dtype=np.intp)))
+        values = self._mapped(self._values_at(np.array(at, dtype=np.intp)))
+        if self.strict and not np.isfinite(values).all():
+            raise Unanswered("where it would have to be asked, answers have no digits")
+        return values
 
     def _mapped(self, Y: Array) -> Array:
         return Y if self.link is None else self.link.values(Y)
@@ -199,7 +205,7 @@ class Queries:
             except InvalidInput:
                 raise
             except Exception as error:  # as in _answer: whatever the box raises
-                word = f"{type(error).__name__}: {error}"
+                word, self._raised = f"{type(error).__name__}: {error}", error
             self.retried += not np.isfinite(values[left]).all()
         if not np.isfinite(values).all(axis=1).any():
             self._give_up(f"asked again for rows it had answered: {word}")
@@ -223,6 +229,7 @@ class Queries:
             except InvalidInput:
                 raise
             except Exception as error:  # whatever the box raises is its failure, not ours
+                self._raised = error
                 answer, misshapen = None, isinstance(error, _WrongShape)
                 word = str(error) if misshapen else f"{type(error).__name__}: {error}"
                 continue
@@ -290,7 +297,7 @@ class Queries:
         raise BlackBoxFailed(
             f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
             f"tries, {self.n} rows answered){kept}"
-        )
+        ) from self._raised
 
     # -- what is known -----------------------------------------------------------------------------------------
 

@@ -139,9 +139,11 @@ class Region:
         wide = None if domain.limited else make_sampler(k, mean, WIDER * domain.scale, None, None, None)
         notes = self._notes(free, names)
         if domain.limited:
-            ends = zip(np.array(names)[free.at], domain.centre - domain.scale, domain.centre + domain.scale)
-            parts = [f"{name} from {a:.4g} to {b:.4g}" for name, a, b in ends]
-            notes += (f"asked in this range: {', '.join(parts[:_SHOWN])}{', …' if k > _SHOWN else ''}",)
+            low, high = domain.centre - domain.scale, domain.centre + domain.scale
+            ends = [f"from {a:.4g} to {b:.4g}" for a, b in zip(low, high)]
+            parts = [f"{names[j]} {end}" for j, end in zip(free.at, ends)]
+            parts = [f"every input {ends[0]}"] if k > 1 and len(set(ends)) == 1 else parts
+            notes += (f"asked in this range: {', '.join(parts[:_SHOWN])}{', …' if len(parts) > _SHOWN else ''}",)
         return Where(domain, draw, wide, free, notes)
 
     def _free(self, d: int, columns: Sequence[str] | None) -> Free:

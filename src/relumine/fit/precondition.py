@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrs
 
 from relumine.fit import passes
 from relumine.fit.projection import Linearisation, Unknowns
@@ -54,10 +55,11 @@ def across(lin: Linearisation, damping: Array) -> Preconditioner:
     factor, gram = cho_factor(K), cho_factor(at.G + _SHIFT * np.trace(at.G) / m * np.eye(m))
 
     def apply(x: Unknowns) -> Unknowns:
-        stacked = cho_solve(factor, np.concatenate([x.U, x.tau.T]))
+        # LAPACK itself: for small systems the checks of cho_solve take longer than the product over the rows
+        stacked = dpotrs(factor[0], np.concatenate([x.U, x.tau.T]), lower=factor[1])[0]
         tau = np.zeros_like(x.tau)
         tau[free] = stacked[m:].T[free]
-        return Unknowns(stacked[:m], cho_solve(gram, x.A), tau)
+        return Unknowns(stacked[:m], dpotrs(gram[0], x.A, lower=gram[1])[0], tau)
 
     return apply
 

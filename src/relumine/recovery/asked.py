@@ -6,7 +6,7 @@ missing. Options go where they belong: to the source of the samples, or to the m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from os import PathLike
@@ -19,6 +19,7 @@ from relumine import activations, papers
 from relumine.activations import Activation
 from relumine.data.sources import open_source
 from relumine.papers.capabilities import Capabilities
+from relumine.recovery.layers import CAPABILITIES as LAYERS
 from relumine.results import InvalidInput
 
 __all__ = ["MEMORY", "METHODS", "Asked", "check", "known_options"]
@@ -39,6 +40,7 @@ METHODS: Mapping[str, Capabilities] = {
         checkpoint=True,
         options=("checkpoint_every",),
     ),
+    "layers": LAYERS,
     **papers.METHODS,
 }
 
@@ -65,7 +67,7 @@ def known_options(method: Capabilities) -> tuple[tuple[str, ...], tuple[str, ...
     """Names of the options for the source of the samples, and of those for the method."""
     named = signature(open_source).parameters.values()
     source = tuple(p.name for p in named if p.kind is Parameter.KEYWORD_ONLY and p.name != "sample_weight")
-    return source, tuple(dict.fromkeys(("memory", *(name for name in method.options if name != "progress"))))
+    return source, tuple(dict.fromkeys(("memory", "affine", *(name for name in method.options if name != "progress"))))
 
 
 def check(
@@ -78,22 +80,22 @@ def check(
     rng: Any,
     starts: Any,
     seconds: Any,
-    affine: Any,
     on_failure: Any,
     progress: Any,
     options: dict[str, Any],
 ) -> Asked:
     """The request, or what is wrong with it."""
+    method = "layers" if method == "auto" and "widths" in options else method
     if method not in METHODS:
         raise InvalidInput(f"unknown method {method!r}", argument="method", remedy=f"known: {', '.join(METHODS)}")
     sigma, able = activations.get(activation), METHODS[method]
     source, own = _sorted(able, options)
+    affine = own.pop("affine", "keep")
     _one_of("affine", affine, ("keep", "consolidate"))
     _one_of("on_failure", on_failure, ("raise", "return"))
-    if affine == "consolidate" and sigma != activations.RELU:
-        raise InvalidInput(
-            f"affine='consolidate' writes v·x + c as ReLU units; the activation is {sigma.name}", argument="affine"
-        )
+    if affine == "consolidate" and (sigma != activations.RELU or able is LAYERS):
+        has = "there are several layers" if able is LAYERS else f"the activation is {sigma.name}"
+        raise InvalidInput(f"affine='consolidate' writes v·x + c as ReLU units; {has}", argument="affine")
     if progress is not None and not callable(progress):
         raise InvalidInput(f"progress must be a function or None, got {progress!r}", argument="progress")
     if width is not None and not _whole(width, 0):
@@ -109,6 +111,8 @@ def check(
         raise InvalidInput(f"checkpoint_every is a number of seconds; got {every!r}", argument="checkpoint_every")
     if checkpoint is not None and not isinstance(checkpoint, str | PathLike):
         raise InvalidInput(f"checkpoint is the path of a file; got {checkpoint!r}", argument="checkpoint")
+    if able is LAYERS:
+        own["widths"] = _widths(own.get("widths"), width)
     able.check(activation=sigma, width=width, weighted=weighted, checkpoint=checkpoint is not None)
     return Asked(
         method=able,
@@ -137,6 +141,17 @@ def _sorted(method: Capabilities, options: dict[str, Any]) -> tuple[dict[str, An
         )
     source = {key: value for key, value in options.items() if key in of_source}
     return source, {key: value for key, value in options.items() if key in of_method}
+
+
+def _widths(widths: Any, width: Any) -> tuple[int, ...]:
+    """The widths of several hidden layers."""
+    if isinstance(widths, Sequence) and len(widths) >= 2 and all(_whole(m, 1) for m in widths) and width is None:
+        return tuple(int(m) for m in widths)
+    raise InvalidInput(
+        f"widths are the units of two or more hidden layers, whole numbers; got {widths!r}",
+        argument="widths",
+        remedy="for one hidden layer pass width" if width is None else "pass widths or width, not both",
+    )
 
 
 def _generator(rng: Any) -> np.random.Generator:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from relumine.activations import Activation
 from relumine.data.sources import Samples, Source, count, materialise, open_source, take
 from relumine.data.sources.constant import without_constants
+from relumine.deep import DeepNetwork
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
 from relumine.links import LinkName
+from relumine.network import Network
 from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
 from relumine.papers.zhong2017.method import recover_zhong
@@ -25,6 +27,7 @@ from relumine.recovery.asked import Asked, check
 from relumine.recovery.diagnosis import diagnosed, running_numbers
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
+from relumine.recovery.layers import recover_layers
 from relumine.recovery.linked import check_link, mapped_back
 from relumine.recovery.story import Case, Problem, solve
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, RelumineWarning, Status
@@ -54,7 +57,6 @@ def recover(
     rng: int | np.random.Generator | None = None,
     starts: int | None = None,
     seconds: float | None = None,
-    affine: Literal["keep", "consolidate"] = "keep",
     on_failure: Literal["raise", "return"] = "raise",
     progress: ProgressCallback | None = None,
     **options: Any,
@@ -96,8 +98,6 @@ def recover(
         ``checkpoint`` or ``float("inf")``. When it ends the search, the status is "interrupted" ("not recovered" for a
         hard problem) and the network the best so far. So does Ctrl-C, at the end of the step under way; a second one
         aborts.
-    affine : {"keep", "consolidate"}
-        When the affine part v·x + c cannot be removed by signs: keep it, or write it as two more ReLU units.
     on_failure : {"raise", "return"}
         Raise :class:`RecoveryFailed` (which carries the result) or return the result with its status.
     progress : callable, optional
@@ -108,8 +108,11 @@ def recover(
         ``engine``, ``client``, …: for the source of the samples, see :func:`relumine.data.sources.open_source`.
         ``memory`` (512e6): bytes that rows from a source may take; beyond that the search works on as many as fit, and
         all others are passed over where they are.
-        ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which is also written at the end of
-        each minimisation. Others are for the method:
+        ``affine`` ("keep"; or "consolidate"): where the affine part v·x + c cannot be removed by signs, keep it or
+        write it as two more ReLU units. ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which
+        is also written at the end of each minimisation. ``widths=(m1, m2, …)``: an experiment, several hidden layers of
+        so many units from exact samples of one output; a handful of units in each, and about 20 rows per parameter.
+        Others are for the method:
         :func:`relumine.papers.awasthi2021.method.recover_awasthi`,
         :func:`relumine.papers.zhong2017.method.recover_zhong`.
 
@@ -145,7 +148,6 @@ def recover(
         rng=rng,
         starts=starts,
         seconds=seconds,
-        affine=affine,
         on_failure=on_failure,
         progress=progress,
         options=options,
@@ -158,7 +160,8 @@ def recover(
     mapping, left = None, ""
     if link is not None:
         mapping, data, left = mapped_back(data, link, asked.memory)
-    result = _of_a_paper(data, asked) if asked.method.name in _PAPERS else _own_way(data, asked, run)
+    way = _several_layers if "widths" in asked.options else _of_a_paper if asked.method.name in _PAPERS else _own_way
+    result = way(data, asked, run)
     if not result.ok:
         result = diagnosed(result, _some(data), asked.width)
     if len(kept) < d:
@@ -232,7 +235,14 @@ def _few_or_all(data: Samples | Source, memory: float, problem: Problem, run: Ru
     return solve(data, problem, run)
 
 
-def _of_a_paper(data: Samples | Source, asked: Asked) -> Recovery:
+def _several_layers(data: Samples | Source, asked: Asked, run: Run) -> Recovery:
+    """Two or more hidden layers, from rows in memory."""
+    with run.interruptible():
+        samples = data if isinstance(data, Samples) else materialise(data)
+        return recover_layers(samples, asked.options["widths"], run, asked.starts)
+
+
+def _of_a_paper(data: Samples | Source, asked: Asked, _: Run) -> Recovery:
     """A method as its paper prints it; rows that do not fit in memory stay where they are."""
     options = {**asked.options, **({"memory": asked.memory} if "memory" in asked.method.options else {})}
     if not isinstance(data, Samples) and 8.0 * count(data) * (data.d + data.q) <= asked.memory:
@@ -291,14 +301,20 @@ def _with_constants(result: Recovery, kept: NDArray[np.intp], d: int, names: tup
         out[..., kept] = values
         return out
 
-    net, se = result.network, result.standard_errors
+    net: Network | DeepNetwork = result.network
+    if isinstance(net, DeepNetwork):
+        (W, b), *others = net.maps
+        net = DeepNetwork.of([(wide(W), b), *others], net.activation)
+    else:
+        net = net.replace(W=wide(net.W), v=wide(net.v))
+    se = result.standard_errors
     if se is not None:
         se = replace(se, W=wide(se.W, np.nan), v=wide(se.v, np.nan))
     left = [str(j) if names is None else repr(names[j]) for j in range(d) if j not in kept]
     note = f"left out, because it never changes: column {', '.join(left)} (its weights are 0)"
     return replace(
         result,
-        network=net.replace(W=wide(net.W), v=wide(net.v)),
+        network=cast("Network", net),
         standard_errors=se,
         certificate=replace(result.certificate, notes=(*result.certificate.notes, note)),
     )

@@ -17,7 +17,8 @@ __all__ = ["network", "recovery"]
 
 _UNITS, _INPUTS = 8, 6  # shown at most; a notebook wants a glance
 _COLOURS = {"good": "#2e7d32", "fair": "#b26a00", "poor": "#b3261e", "plain": "#5f6368"}
-_CELL = Markup('<td style="text-align:right;padding:1px 8px">{}</td>')
+_NUMBER = Markup('<td style="text-align:right;padding:1px 8px">{}</td>')
+_WORDS = Markup('<td style="text-align:left;padding:1px 8px">{}</td>')
 
 
 def recovery(found: Recovery) -> str:
@@ -27,7 +28,7 @@ def recovery(found: Recovery) -> str:
         _COLOURS[tone], sign, found.headline, found.message
     )
     rows = [(card.value, f"{card.name}: {card.remark}" if card.remark else card.name) for card in story.cards(found)]
-    figures = _table([], [(Markup("<b>{}</b>").format(value), what) for value, what in rows])
+    figures = _table([], [(Markup("<b>{}</b>").format(value), what) for value, what in rows], last=_WORDS)
     advice = Markup("").join(Markup("<p><i>{}</i></p>").format(line) for line in story.advice(found))
     return str(head + figures + advice + _units(found.network, story.features(found)))
 
@@ -58,8 +59,11 @@ def _units(net: Network | DeepNetwork, names: Sequence[str]) -> Markup:
     return _table(heads, lines) + (Markup("<p><small>{}</small></p>").format(cut) if cut else Markup(""))
 
 
-def _table(heads: Sequence[str], lines: Iterable[Sequence[object]]) -> Markup:
-    """Rows of cells, every one escaped."""
+def _table(heads: Sequence[str], lines: Iterable[Sequence[object]], last: Markup = _NUMBER) -> Markup:
+    """Rows of cells, every one escaped; ``last``: the kind of the last column."""
     head = Markup("<tr>{}</tr>").format(Markup("").join(Markup("<th>{}</th>").format(name) for name in heads))
-    rows = [Markup("<tr>{}</tr>").format(Markup("").join(_CELL.format(cell) for cell in line)) for line in lines]
+    rows = [
+        Markup("<tr>{}</tr>").format(Markup("").join([*map(_NUMBER.format, line[:-1]), last.format(line[-1])]))
+        for line in lines
+    ]
     return Markup("<table>{}{}</table>").format(head if heads else "", Markup("").join(rows))

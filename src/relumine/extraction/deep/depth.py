@@ -27,7 +27,7 @@ def is_deep(ask: Ask, domain: Domain, run: Run, one: Crossings) -> bool:
     unit behind another layer, or one that is seen through another layer, changes by other amounts elsewhere.
     """
     line = one.line
-    if len(one.t) * domain.d < _WORTH or domain.limited:
+    if len(one.t) * domain.d < _WORTH or domain.room is not None:
         return False
     shift = domain.draw(run.rng, 1)[0]
     shift -= (shift @ line.direction) * line.direction
@@ -35,9 +35,10 @@ def is_deep(ask: Ask, domain: Domain, run: Run, one: Crossings) -> bool:
     lo, hi = np.quantile(one.t, [0.5 - 0.5 * few, 0.5 + 0.5 * few])
     away = 0.5 * (hi - lo) + 0.1 * line.scale
     reach = (max(float(lo - away), line.reach[0]), min(float(hi + away), line.reach[1]))
-    (two,) = kinks(
-        ask, [Line(line.origin + shift, line.direction, reach, line.scale)], most=_MOST, over=lambda: run.over
-    )
+    beside = Line(line.origin + shift, line.direction, reach, line.scale)
+    if not np.isfinite(ask(beside.at(np.array(reach)))).all():  # a link has no digits there
+        return False
+    (two,) = kinks(ask, [beside], most=_MOST, over=lambda: run.over)
     return two.whole and _unlike(two.jump, one.jump) > _SHARE
 
 

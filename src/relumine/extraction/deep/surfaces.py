@@ -1,14 +1,13 @@
-"""Surfaces of units behind a layer whose signs are open: points on them, followed from region to region.
+"""Surfaces of units, followed from region to region: the weights of a unit behind known layers, one after the other.
 
-Let h be the activations of the known layers and z = Vh + c the units of the next one, each known up to its sign. With
-relu(ξz) = (|z| + ξz)/2, a unit of the layer behind it is *linear* in φ(x) = (|z|, h, 1), whatever the signs ξ: f bends
-on the surface {θ·φ(x) = 0}. Inside a region of the layers in front the surface is a hyperplane n·x + e = 0. Where it
-meets the hyperplane g·x + o = 0 of a unit it bends, and only its slope across that hyperplane is new:
+Behind known layers h = known(x) a unit bends f on the surface {θ·φ(x) = 0} with φ = (h, 1). Behind a layer z = Vh + c
+that is known up to signs, as relu(ξz) = (|z| + ξz)/2, it is linear in φ = (relu(sz), h, 1), *whatever* the signs s.
 
-    n' = n + t g,   e' = e + t o.                                                                               (1)
+Where the surface is met first, its normal n = DφᵀΘ gives θ on the entries of φ that are on there. The surface is then
+known as far as no other entry turns on, also in regions nobody has asked about. Where entry p turns on, a kink x' found
+behind that place gives its weight, and a second one further on must be where that weight puts it:
 
-One kink found on the other side gives t. Rays in the surface, followed across one hyperplane after the other, collect
-points until a single θ is left.
+    θ_p = −θ·φ(x') / φ_p(x').                                                                                   (1)
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from relumine.extraction.deep.box import ROUNDING, Asked
 from relumine.extraction.deep.charts import Known
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Rng = np.random.Generator
 
 __all__ = ["Lift", "Surface", "followed", "only"]
@@ -29,83 +29,84 @@ __all__ = ["Lift", "Surface", "followed", "only"]
 _FAR = 100.0  # distance from the origin over √d at which a ray ends: nearly all crossings are nearer
 _SHARP = 1e-8  # least change by the bend over the size of the answers: seven digits of its place
 _SHARES = (0.4, 0.1, 0.02, 0.004)  # how deep into the next region the bend is looked for, over its size
-_WIDER = (3.0, 6.0, 12.0, 24.0)  # how far to each side, over that depth: t in (1) may be large
+_WIDER = (3.0, 6.0, 12.0, 24.0)  # how far to each side, over that depth: the weight may be large
 _AHEAD = 0.5  # place of the second look, over the way to the next hyperplane
 _NARROW = 0.02  # how far to each side then, over the way from the first
 _STRAY = 1e-3  # how far from where (1) puts it the second kink may be, over the distance between the two
-_SPARE = 4  # points beyond those that determine θ
-_NOTHING = 1e-6  # smallest over second smallest singular value: measured 1e-12 … 1e-9 for the points of one unit
-_MISSES = 8  # rays that may end where no kink is, beyond one for every four points found
-_IDLE = 10  # times that all rays end without a hyperplane that is new
-_CROSSINGS = 40  # hyperplanes that a ray may cross, those whose bend is known included
+_CROSSINGS = 60  # hyperplanes that a ray may cross
+_ROUNDS, _IDLE = 40, 6  # of rays; of them without a weight that is new
+_MISSES = 8  # kinks that may not be where they should, beyond one for every weight found: they need not show everywhere
+_CHECKS, _SHOWN = 6, 0.6  # places in other regions where the surface is held against the box; share that must show it
+_NOTHING = 1e-5  # smallest over second smallest singular value: measured 1e-12 … 1e-9 for the points of one unit
 
 
 class Lift:
-    """φ(x) = (|z|, h, 1) with h = known(x) and z = Vh + c: (n, m + width + 1)."""
+    """φ = (relu(sz), h, 1) with h = known(x), z = Vh + c; without V and c, φ = (h, 1)."""
 
-    def __init__(self, known: Known, V: Array, c: Array) -> None:
-        self.known, self.V, self.c = known, V, c
-        self.all = Known(known.d, (*known.layers, (V, c)))  # as to regions, the signs make no difference
-        self.first = sum(len(b) for _, b in known.layers)  # number of the first unit of the open layer
-        self.size = len(c) + known.width + 1
+    def __init__(self, known: Known, V: Array | None = None, c: Array | None = None) -> None:
+        self.known, self.V, self.c, self.all = known, np.zeros((0, known.width)), np.zeros(0), known
+        if V is not None and c is not None:
+            self.V, self.c = V, c
+            self.all = Known(known.d, (*known.layers, (V, c)))  # as to regions, the signs make no difference
+        self.m = len(self.c)
+        self.size = self.m + known.width + 1
+        # for each unit of all layers its entry of φ; none for those further in front
+        layers = [len(b) for _, b in known.layers]
+        entries = [np.full(k, -1) for k in layers[:-1]]
+        entries += [self.m + np.arange(k) for k in layers[-1:]] + [np.arange(self.m)]
+        self.entry = np.concatenate(entries)
 
-    def __call__(self, X: Array) -> Array:
-        """φ at the rows of X."""
+    def __call__(self, X: Array, s: Array) -> Array:
+        """φ at the rows of X, (n, m + width + 1)."""
         H = self.known(X)
-        return np.column_stack([np.abs(H @ self.V.T + self.c), H, np.ones(len(X))])
+        return np.column_stack([np.maximum(s * (H @ self.V.T + self.c), 0.0), H, np.ones(len(X))])
 
-    def off(self, theta: Array, X: Array) -> Array:
-        """|θ·φ| over ‖θ‖‖φ‖ at the rows of X: zero on the surface."""
-        F = self(X)
-        return np.asarray(np.abs(F @ theta) / (np.linalg.norm(F, axis=1) * np.linalg.norm(theta)))
-
-
-@dataclass
-class _Ray:
-    """At x, on the way along u, inside the hyperplane n·x + e = 0 of the surface."""
-
-    x: Array
-    u: Array
-    n: Array
-    e: float
-    crossed: int = 0
-
-
-@dataclass
-class _Crossing:
-    """Where a ray leaves its region: at ``x``, through g·x + o = 0 (positive behind it) of unit ``number``."""
-
-    ray: _Ray
-    x: Array
-    number: int
-    g: Array
-    o: float
-    rows: Array
-    offsets: Array
-    depth: float
+    def slope(self, theta: Array, s: Array, x: Array) -> Array:
+        """The gradient of θ·φ at x, (d,)."""
+        active, J, shift, _, _ = self.known.region(x)
+        h = np.zeros(self.known.width)
+        h[active] = J @ x + shift
+        on = s * (self.V @ h + self.c) > 0.0
+        return np.asarray(((theta[: self.m] * s * on) @ self.V + theta[self.m : -1])[active] @ J)
 
 
 @dataclass
 class Surface:
-    """``points`` on it; ``bends``: t of (1) at the units of the open layer, the same wherever it meets them."""
+    """{θ·φ = 0} with signs ``s`` (m,); ``seen``: entries of φ that are on somewhere on it; ``points`` on it.
+
+    ``error``: that of θ, about.
+    """
 
     lift: Lift
+    s: Array
+    theta: Array
+    seen: Mask
     points: list[Array] = field(default_factory=list)
-    bends: dict[int, float] = field(default_factory=dict)
-    theta: Array = field(default_factory=lambda: np.zeros(0))
+    error: float = 1e-5
+
+    def value(self, X: Array) -> Array:
+        """θ·φ at the rows of X."""
+        return np.asarray(self.lift(X, self.s) @ self.theta)
+
+    def slope(self, x: Array) -> Array:
+        """Its gradient at x."""
+        return self.lift.slope(self.theta, self.s, x)
+
+    def shows(self, x: Array) -> bool:
+        """Whether x is on it, in a region where all of it is known."""
+        F = self.lift(x[None], self.s)[0]
+        size = float(np.linalg.norm(F) * np.linalg.norm(self.theta))
+        return bool(abs(F @ self.theta) <= _SAME * size and not F[~self.seen].any())
 
     @property
-    def met(self) -> NDArray[np.bool_]:
-        """Which units of the open layer it was seen to cross, (m,)."""
-        return np.isin(np.arange(len(self.lift.c)), np.array(list(self.bends), dtype=int) - self.lift.first)
+    def even(self) -> tuple[Array, Array]:
+        """θ on (|z|, h): θ_j relu(s_j z_j) = ½θ_j|z_j| + ½θ_j s_j z_j."""
+        a, m = self.theta[: self.lift.m], self.lift.m
+        return 0.5 * a, self.theta[m:-1] + 0.5 * (a * self.s) @ self.lift.V
 
-    def solved(self) -> bool:
-        """Whether a single θ has θ·φ = 0 at all points. Where a unit was never met, |z| is linear, and its θ_j is 0."""
-        use = np.concatenate([self.met, np.ones(self.lift.size - len(self.lift.c), dtype=bool)])
-        theta = only(self.lift(np.array(self.points)) * use)
-        if theta is not None:
-            self.theta = theta
-        return theta is not None
+
+_FINE = 1e-8  # error of weights that all points determine well; of others it was up to 1e-4
+_SAME = 1e-8  # |θ·φ| over ‖θ‖‖φ‖ at a kink of the surface: measured 1e-12 … 1e-10
 
 
 def only(F: Array) -> Array | None:
@@ -113,10 +114,10 @@ def only(F: Array) -> Array | None:
     F = F / np.linalg.norm(F, axis=1, keepdims=True)
     scale = np.linalg.norm(F, axis=0)
     use = scale > 0.0
-    if use.sum() < 2 or len(F) < use.sum() + _SPARE:
+    if use.sum() < 2 or len(F) < use.sum():
         return None
     s, Vt = np.linalg.svd(F[:, use] / scale[use], full_matrices=False)[1:]
-    if s[-1] > _NOTHING * s[-2] or s[-2] < 1e-7 * s[0]:
+    if s[-1] > _NOTHING * s[-2] or s[-2] < 1e-6 * s[0]:
         return None
     theta = np.zeros(len(scale))
     theta[use] = Vt[-1] / scale[use]
@@ -124,93 +125,117 @@ def only(F: Array) -> Array | None:
 
 
 def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface | None:
-    """The surface of the unit that bends f at ``start``, with this ``normal`` (d,) there; None: it has no θ.
+    """The surface of the unit that bends f at ``start``, with this ``normal`` (d,) there; None: it has none.
 
-    A unit of a layer further behind bends at places where nothing is known to be, so its points lie on no such surface.
+    A unit of a layer further behind bends at places where nothing is known to be, so kinks are not where they should.
     """
-    surface, n = Surface(lift), normal / np.linalg.norm(normal)
-    rays, missed, idle = _rays(start, n, len(start) + 1, rng), 0, 0
-    _, _, _, rows, offsets = lift.all.region(start)
-    # the normal has all digits: its hyperplane need not be asked about in this region
-    surface.points = [start, *(r.x + _AHEAD * min(_room(rows, offsets, r.x, r.u), _size(r.x)) * r.u for r in rays)]
-    for _ in range(3 * len(lift.c) + 20):
-        crossings = {c.number: c for c in (_next(surface, ray) for ray in rays) if c is not None}
-        # rays that wait for the same unit would learn the same
-        kept = _bend(ask, surface, list(crossings.values()))
-        missed, idle = missed + len(crossings) - len(kept), idle + (not crossings)
-        if surface.met.all() and surface.solved():
-            return surface
-        if missed > _MISSES + len(surface.points) // 4:
-            return None
-        if idle > _IDLE:
+    surface = _begun(lift, start, normal, rng)
+    missed = idle = gained = 0
+    for _ in range(_ROUNDS):
+        if surface.seen.all() or idle > _IDLE:
             break
-        gone = {id(c.ray) for c in crossings.values()} - {id(ray) for ray in kept}
-        rays = [ray for ray in rays if id(ray) not in gone and ray.crossed < _CROSSINGS]
-        rays += _rays(start, n, 4 - len(rays), rng)
-    return surface if surface.met.mean() > 0.5 and surface.solved() else None
+        crossings: dict[int, _Crossing] = {}
+        for unit in np.flatnonzero(~surface.seen[np.maximum(lift.entry, 0)] & (lift.entry >= 0)):
+            found = _ray(surface, surface.points[rng.integers(len(surface.points))], int(unit), rng)
+            if found is not None:
+                crossings[found.entry] = found  # rays that end at the same unit would learn the same
+        new = _bend(ask, surface, list(crossings.values()))
+        missed, gained, idle = missed + len(crossings) - new, gained + new, 0 if new else idle + 1
+        if missed > _MISSES + gained:
+            return None
+    # a unit further behind is followed for a while, too
+    half = surface.seen[: lift.m].sum() >= 0.5 * lift.m
+    if not half or not _holds(ask, surface, rng):
+        return None
+    theta = only(lift(np.array(surface.points), surface.s))  # weights were found one after the other: now together
+    if theta is not None:
+        surface.theta, surface.error = theta, _FINE
+    return surface
 
 
-def _rays(start: Array, n: Array, count: int, rng: Rng) -> list[_Ray]:
-    return [_Ray(start, _tangent(rng.normal(size=len(n)), n), n, -float(n @ start)) for _ in range(count)]
+def _begun(lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface:
+    """θ on the entries that are on at the start, and points of its hyperplane there."""
+    h = lift.known(start[None])[0]
+    s = -np.sign(lift.V @ h + lift.c)  # all of the open layer off
+    active, J, _, _, _ = lift.known.region(start)
+    theta, seen = np.zeros(lift.size), np.zeros(lift.size, dtype=bool)
+    on = lift.m + active
+    theta[on] = np.linalg.lstsq(J.T, normal / np.linalg.norm(normal), rcond=None)[0]
+    theta[-1] = -float(theta[lift.m : -1] @ h)
+    seen[on] = seen[-1] = True
+    surface = Surface(lift, s, theta, seen, [start])
+    _, _, _, rows, offsets = lift.all.region(start)
+    n = surface.slope(start)
+    for u in rng.normal(size=(len(on) + 1, len(on))) @ np.linalg.pinv(J).T:
+        u = _tangent(u, n)
+        surface.points.append(start + _AHEAD * min(_room(rows, offsets, start, u), _size(start)) * u)
+    return surface
 
 
-def _size(x: Array) -> float:
-    """What is a long way at x."""
-    return 0.5 * (1.0 + float(np.linalg.norm(x)))
+@dataclass
+class _Crossing:
+    """Where a ray along ``u`` meets g·x + o = 0 at ``x``, and ``entry`` of φ turns on behind it."""
+
+    entry: int
+    number: int
+    x: Array
+    u: Array
+    g: Array
+    rows: Array
+    offsets: Array
+    depth: float
 
 
-def _tangent(u: Array, n: Array) -> Array:
-    u = u - n * (n @ u) / (n @ n)
-    return np.asarray(u / np.linalg.norm(u))
-
-
-def _room(rows: Array, offsets: Array, x: Array, u: Array, but: int = -1) -> float:
-    """How far one can go from x along u within {rows·x + offsets ≥ 0}."""
-    speed, room = rows @ u, rows @ x + offsets
-    ahead = speed < 0.0
-    if but >= 0:
-        ahead[but] = False
-    return float(np.min(np.maximum(room[ahead], 0.0) / -speed[ahead], initial=np.inf))
-
-
-def _next(surface: Surface, ray: _Ray) -> _Crossing | None:
-    """The next hyperplane on a ray's way whose bend is not known; the ray is moved across those that are."""
+def _ray(surface: Surface, x: Array, unit: int, rng: Rng) -> _Crossing | None:
+    """From x in the surface, towards where a unit turns on, as far as all of the surface is known."""
     lift = surface.lift
-    while ray.crossed < _CROSSINGS:
-        ray.crossed += 1
-        _, _, _, rows, offsets = lift.all.region(ray.x)
-        speed, room = rows @ ray.u, np.maximum(rows @ ray.x + offsets, 0.0)
+    for _ in range(_CROSSINGS):
+        n = surface.slope(x)
+        _, _, _, rows, offsets = lift.all.region(x)
+        # uphill for that unit, and a little anywhere: straight uphill may end in a corner
+        aim = -rows[unit] if lift.entry[unit] >= 0 else np.zeros(len(x))
+        noise = rng.normal(size=len(x)) * max(float(np.linalg.norm(aim)), 1e-12) / np.sqrt(len(x))
+        u = _tangent(aim + rng.uniform(0.2, 2.0) * noise, n)
+        speed, room = rows @ u, np.maximum(rows @ x + offsets, 0.0)
         way = np.where(speed < 0.0, room / np.where(speed < 0.0, -speed, 1.0), np.inf)
         number = int(way.argmin())
-        x = ray.x + way[number] * ray.u
-        if not np.isfinite(way[number]) or np.linalg.norm(x) > _FAR * np.sqrt(len(x)):
-            break
-        _, _, _, rows, offsets = lift.all.region(x + 1e-7 * (1.0 + np.linalg.norm(x)) * ray.u)
-        g, o = rows[number], float(offsets[number])
-        depth = min(_room(rows, offsets, x, ray.u, number), _size(x))
-        if g @ ray.u <= 0.0 or depth < 1e-6 * (1.0 + np.linalg.norm(x)):
-            break  # two hyperplanes at once
-        t = surface.bends.get(number)
-        if t is None:
-            return _Crossing(ray, x, number, g, o, rows, offsets, depth)
-        n, e = ray.n + t * g, ray.e + t * o
-        u = _tangent(ray.u, n)
-        if g @ u <= 0.0:
-            break
-        depth = min(_room(rows, offsets, x, u, number), _size(x))
-        ray.x, ray.u, ray.n, ray.e = x + 0.5 * depth * u, u, n, e
-    ray.crossed = _CROSSINGS
+        step = float(way[number])
+        edge = x + step * u
+        if not np.isfinite(step) or np.linalg.norm(edge) > _FAR * np.sqrt(len(x)):
+            return None
+        _, _, _, rows, offsets = lift.all.region(edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u)
+        depth = min(_room(rows, offsets, edge, u, number), _size(edge))
+        if rows[number] @ u <= 0.0 or depth < 1e-6 * (1.0 + np.linalg.norm(edge)):
+            return None  # two hyperplanes at once
+        entry = int(lift.entry[number])
+        behind = edge + _AHEAD * depth * u
+        if entry >= 0 and not surface.seen[entry] and lift(behind[None], surface.s)[0, entry] > 0.0:
+            return _Crossing(entry, number, edge, u, rows[number], rows, offsets, depth)
+        inside = _onto(surface, edge, u, rows, offsets, number)
+        if inside is None:
+            return None
+        x = inside
     return None
 
 
-def _bend(ask: Asked, surface: Surface, crossings: list[_Crossing]) -> list[_Ray]:
-    """t of (1) at each crossing by a kink behind it, and once more further on; the rays that go on."""
+def _onto(surface: Surface, edge: Array, u: Array, rows: Array, offsets: Array, number: int) -> Array | None:
+    """A point of the surface in the region behind an edge of it."""
+    n = surface.slope(edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u)
+    u = _tangent(u, n)
+    if rows[number] @ u <= 0.0:
+        return None
+    x = edge + _AHEAD * min(_room(rows, offsets, edge, u, number), _size(edge)) * u
+    return np.asarray(x - n * float(surface.value(x[None])[0]) / (n @ n))
+
+
+def _bend(ask: Asked, surface: Surface, crossings: list[_Crossing]) -> int:
+    """θ_p of (1) at each crossing by a kink behind it, and once more further on; how many were found."""
     seen: list[tuple[_Crossing, Array]] = []
     for share, wider in zip(_SHARES, _WIDER):
         bases, ways = [], []
         for c in crossings:
-            base = c.x + share * c.depth * c.ray.u
-            p = c.ray.n - c.g * (c.g @ c.ray.n) / (c.g @ c.g)
+            base, n = c.x + share * c.depth * c.u, surface.slope(c.x + 1e-7 * c.u)
+            p = n - c.g * (c.g @ n) / (c.g @ c.g)
             p /= max(float(np.linalg.norm(p)), 1e-300)
             room = min(_room(c.rows, c.offsets, base, p), _room(c.rows, c.offsets, base, -p))
             bases.append(base)
@@ -223,33 +248,91 @@ def _bend(ask: Asked, surface: Surface, crossings: list[_Crossing]) -> list[_Ray
     return _confirmed(ask, surface, seen)
 
 
-def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[_Crossing, Array]]) -> list[_Ray]:
+def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[_Crossing, Array]]) -> int:
+    """Keep the weights that put a second kink where it is."""
     bases, ways, tried = [], [], []
     for c, x in seen:
-        t = -float(c.ray.n @ x + c.ray.e) / float(c.g @ x + c.o)
-        n = c.ray.n + t * c.g
-        u = _tangent(c.ray.u, n)
+        trial = _with(surface, c.entry, x)
+        n = trial.slope(x)
+        u = _tangent(c.u, n)
         if c.g @ u <= 0.0:
             continue
         ahead = _AHEAD * min(_room(c.rows, c.offsets, x, u, c.number), c.depth + float(np.linalg.norm(x - c.x)))
-        base = x + ahead * u
-        n = n / np.linalg.norm(n)
+        base, n = x + ahead * u, n / np.linalg.norm(n)
         room = min(_room(c.rows, c.offsets, base, n), _room(c.rows, c.offsets, base, -n))
         bases.append(base)
         ways.append(min(0.45 * room, _NARROW * ahead) * n)
-        tried.append((c, x, u))
-    kept = []
-    for (c, x, u), base, y in zip(tried, bases, _kinks(ask, bases, ways)):
+        tried.append((c, x))
+    new = 0
+    for (c, x), base, y in zip(tried, bases, _kinks(ask, bases, ways)):
         if y is None or np.linalg.norm(y - base) > _STRAY * np.linalg.norm(base - x):
             continue
-        t = -float(c.ray.n @ y + c.ray.e) / float(c.g @ y + c.o)  # further from the hyperplane: more digits
-        n, e = c.ray.n + t * c.g, c.ray.e + t * c.o
+        surface.theta = _with(surface, c.entry, y).theta  # further from the edge: more digits
+        surface.seen[c.entry] = True
         surface.points += [x, y]
-        if c.number >= surface.lift.first:
-            surface.bends[c.number] = t
-        c.ray.x, c.ray.n, c.ray.e, c.ray.u = y, n, e, _tangent(u, n)
-        kept.append(c.ray)
-    return kept
+        new += 1
+    return new
+
+
+def _with(surface: Surface, entry: int, x: Array) -> Surface:
+    """The surface with the weight of one more entry of φ, from a point x on it."""
+    F = surface.lift(x[None], surface.s)[0]
+    theta = surface.theta.copy()
+    theta[entry] = 0.0
+    theta[entry] = -float(F @ theta) / float(F[entry])
+    return Surface(surface.lift, surface.s, theta, surface.seen)
+
+
+def _holds(ask: Asked, surface: Surface, rng: Rng) -> bool:
+    """Whether the box bends where the surface should be, in regions that nobody has asked about."""
+    lift, bases, ways = surface.lift, [], []
+    for _ in range(4 * _CHECKS):
+        x = surface.points[rng.integers(len(surface.points))]
+        for _ in range(int(rng.integers(1, 4))):
+            _, _, _, rows, offsets = lift.all.region(x)
+            u = _tangent(rng.normal(size=len(x)), surface.slope(x))
+            step = _room(rows, offsets, x, u)
+            if not np.isfinite(step) or np.linalg.norm(x + step * u) > _FAR * np.sqrt(len(x)):
+                break
+            edge = x + step * u
+            behind = edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u
+            _, _, _, rows, offsets = lift.all.region(behind)
+            number = int(np.abs((rows @ edge + offsets) / np.maximum(np.linalg.norm(rows, axis=1), 1e-300)).argmin())
+            inside = _onto(surface, edge, u, rows, offsets, number)
+            if inside is None or lift(inside[None], surface.s)[0][~surface.seen].any():
+                break
+            x = inside
+        else:
+            n = surface.slope(x)
+            n = n / np.linalg.norm(n)
+            room = min(_room(rows, offsets, x, n), _room(rows, offsets, x, -n), _size(x))
+            bases.append(x)
+            ways.append(_NARROW * room * n)
+        if len(bases) == _CHECKS:
+            break
+    found = _kinks(ask, bases, ways)
+    shown = [y for x, w, y in zip(bases, ways, found) if y is not None and abs((y - x) @ w) <= 0.5 * (w @ w)]
+    surface.points += shown
+    return len(bases) > 0 and len(shown) >= _SHOWN * len(bases)
+
+
+def _size(x: Array) -> float:
+    """What is a long way at x."""
+    return 0.5 * (1.0 + float(np.linalg.norm(x)))
+
+
+def _tangent(u: Array, n: Array) -> Array:
+    u = u - n * (n @ u) / max(float(n @ n), 1e-300)
+    return np.asarray(u / max(float(np.linalg.norm(u)), 1e-300))
+
+
+def _room(rows: Array, offsets: Array, x: Array, u: Array, but: int = -1) -> float:
+    """How far one can go from x along u within {rows·x + offsets ≥ 0}."""
+    speed, room = rows @ u, rows @ x + offsets
+    ahead = speed < 0.0
+    if but >= 0:
+        ahead[but] = False
+    return float(np.min(np.maximum(room[ahead], 0.0) / -speed[ahead], initial=np.inf))
 
 
 def _kinks(ask: Asked, bases: list[Array], ways: list[Array]) -> list[Array | None]:

@@ -15,7 +15,7 @@ from relumine.extraction.lines import Line
 
 Array = NDArray[np.float64]
 
-__all__ = ["Layer", "Unit"]
+__all__ = ["Layer", "Unit", "joined"]
 
 _SKETCH = 3  # directions of a sketch
 _ALIKE = 1e-3  # two sketches further apart than this are different, whatever their noise
@@ -74,12 +74,8 @@ class Layer:
         for u in self.units:
             self._count(u)
         fresh = [w for w in fresh if w.owner < 0]
-        if len(self.known.layers) < 2:
-            self._sketch(fresh)
-            self._gather()
-        else:
-            self._normals(fresh)
-            self._merge()
+        self._sketch(fresh)
+        self._gather()
 
     def _sketch(self, fresh: list[Witness]) -> None:
         """Jumps along the same few directions of h for all (those of inactive units are left out)."""
@@ -145,82 +141,6 @@ class Layer:
             return Unit(w, c, known, noise / size)
         return None
 
-    # -- charts with different units on ----------------------------------------------------------------------
-
-    def _normals(self, fresh: list[Witness]) -> None:
-        """Measure the whole normal of every witness: (w_A, c) up to scale, in ``sketch``."""
-        for w in fresh:
-            result = measure(self.ask, w, self.rng)
-            if result is None:
-                continue
-            normal, noise = result
-            size = float(np.linalg.norm(normal))
-            if size > 20.0 * noise:
-                vector = np.zeros(self.known.width + 1)
-                vector[w.chord.chart.active] = normal / size
-                vector[-1] = -float(normal @ w.height) / size
-                w.sketch, w.noise = vector, noise / size
-
-    def _merge(self) -> None:
-        """Witnesses that agree where both have active units are one unit; together they know more of its weights."""
-        for _ in range(len(self.witnesses) + 1):
-            if not self._grown() and not self._joined() and not self._seeded():
-                return
-
-    def _grown(self) -> bool:
-        """Give a free witness to a unit that it agrees with."""
-        for w in self.witnesses:
-            if w.owner >= 0 or not np.isfinite(w.noise) or id(w) in self.tried:
-                continue
-            on = _mask(w, self.known.width)
-            for u in self.units:
-                scale = _agree(np.append(u.w, u.c), u.known, u.error, w.sketch, on, w.noise)
-                if scale is None:
-                    continue
-                self.tried.add(id(w))
-                new = on & ~u.known
-                if new.any():
-                    u.w = np.where(new, scale * w.sketch[:-1], u.w)
-                    u.error = max(u.error, abs(scale) * w.noise)
-                    u.known = u.known | on
-                self._count(u)
-                return True
-        return False
-
-    def _joined(self) -> bool:
-        """Two units that agree where both are known are one."""
-        for i, u in enumerate(self.units):
-            for v in self.units[:i]:
-                scale = _agree(np.append(v.w, v.c), v.known, v.error, np.append(u.w, u.c), u.known, u.error)
-                if scale is None:
-                    continue
-                new = u.known & ~v.known
-                v.w, v.error = np.where(new, scale * u.w, v.w), max(v.error, abs(scale) * u.error)
-                v.known = v.known | u.known
-                self.units.pop(i)
-                for w in self.witnesses:
-                    w.owner = -1
-                for unit in self.units:
-                    self._count(unit)
-                return True
-        return False
-
-    def _seeded(self) -> bool:
-        """A new unit from two free witnesses that agree, on different chords."""
-        free = [w for w in self.witnesses if w.owner < 0 and np.isfinite(w.noise) and id(w) not in self.tried]
-        masks = [_mask(w, self.known.width) for w in free]
-        for i, w in enumerate(free):
-            for j in range(i):
-                v = free[j]
-                if v.chord is w.chord or _agree(w.sketch, masks[i], w.noise, v.sketch, masks[j], v.noise) is None:
-                    continue
-                u = Unit(w.sketch[:-1].copy(), float(w.sketch[-1]), masks[i], w.noise)
-                self.tried.add(id(w))
-                self._count(u)
-                self.units.append(u)
-                return True
-        return False
-
     def _count(self, u: Unit) -> None:
         """On which chords the unit predicts a kink, and where there is one; those witnesses are its own."""
         u.hits = u.crossings = 0
@@ -268,10 +188,15 @@ def _same_units_on(w: Witness, v: Witness) -> bool:
     return len(a) == len(b) and bool((a == b).all())
 
 
-def _mask(w: Witness, width: int) -> NDArray[np.bool_]:
-    on = np.zeros(width, dtype=bool)
-    on[w.chord.chart.active] = True
-    return on
+def joined(v: Unit, u: Unit) -> bool:
+    """Whether two units agree where both are known; then the first takes what the second knows."""
+    scale = _agree(np.append(v.w, v.c), v.known, v.error, np.append(u.w, u.c), u.known, u.error)
+    if scale is None:
+        return False
+    new = u.known & ~v.known
+    v.w, v.error = np.where(new, scale * u.w, v.w), max(v.error, abs(scale) * u.error)
+    v.known = v.known | u.known
+    return True
 
 
 def _agree(

@@ -30,8 +30,7 @@ __all__ = ["Found", "extract_deep"]
 _ROUNDS, _BRIEF = 40, 8  # looks at a layer; where the one before it may be another
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
 _MOVES = 25  # pairs of inputs that the known layers cannot tell apart
-_DEPTH = 12
-_OPEN = 1  # times that signs may stay open before the next layer is looked at instead
+_OPEN = 6  # times that signs may stay open before the next layer is asked for them; at once where rows are dependent
 
 
 _KINDS = {
@@ -91,8 +90,8 @@ def extract_deep(
 
 def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -> Found:
     """Layer k + 1 and all behind it; of several sets of units that may be the layer, the first that works."""
-    if k == _DEPTH:
-        raise Stop(f"more than {_DEPTH} layers")
+    if k == 2:  # activations cannot be set freely any more
+        return behind(at, turns=rounds)
     before = at.known
     result = _Looks(at, k, rounds).all(given)
     if isinstance(result, Found):
@@ -144,7 +143,7 @@ class _Looks:
                 options = self.options(units)
                 if options:
                     return options
-                if self.open >= _OPEN:
+                if self.open >= (1 if len(units) > self.at.known.width else _OPEN):
                     return self.behind(units)
         raise Stop(f"layer {k + 1}: {self.why}")
 

@@ -9,57 +9,179 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
-from relumine.extraction.deep.last import finish
+from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.surfaces import Lift, Surface, followed, only
-from relumine.extraction.deep.units import Unit
+from relumine.extraction.deep.surfaces import Lift, Surface, followed
+from relumine.extraction.deep.units import Unit, joined
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
 
 Array = NDArray[np.float64]
 
 __all__ = ["behind", "oriented"]
 
-_TURNS = 12  # looks along new lines
+_TURNS = 40  # looks along new lines
+_CHORDS = 12  # chords of a look behind known layers: each shows two units or so
+_MOSTLY = 0.9  # share of the kinks that these units explain if their layer is the last
 _QUIET = 2  # of them without a new unit, after which the layer is taken for complete
 _MOST = 8_000  # queries for a line
 _FAILED = 15  # witnesses in a row without a surface: the others belong to layers further behind
-_SAME = 1e-8  # |θ·φ| over ‖θ‖‖φ‖ of a kink on the surface: measured 1e-12 … 1e-10
+_DEPTH = 12
 _CLEAR = 1e-2  # how far from ±1 the signs of the least squares may be
 
 
-def behind(at: Inquiry, V: Array, c: Array, free: list[Witness]) -> Found:
-    """All layers from the open one on: V (m, width), c (m,), up to signs; ``free``: kinks that are not its own."""
-    lift, k = Lift(at.known, V, c), len(at.known.layers) + 1
-    surfaces: list[Surface] = []
-    tried: set[int] = set()
-    quiet, known, pairs = 0, None, None
-    for turn in range(_TURNS):
-        if turn or not free:
-            free = free + _looked(at, lift, pairs)
-        before, pairs = len(surfaces), None
-        _trace(at, lift, surfaces, free, tried)
-        at.run.report(f"layer {k + 1}", turn, float("nan"), len(surfaces))
-        at.tell(f"  layer {k + 1} turn {turn}: {len(surfaces)} surfaces, {len(free)} kinks")
-        xi = oriented(lift, surfaces)
-        if xi is not None:
-            known = Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c)))
-            units = [u for u in (_unit(known, s) for s in surfaces) if u is not None]
-            found, pairs = _ended(at, known, units)
-            if found is not None:
-                return found
-        quiet = quiet + 1 if len(surfaces) == before else 0
-        if quiet > _QUIET and pairs is None:
-            break
-    if known is None or not units:
-        raise Stop(f"layer {k}: {len(c)} units, and of the layer behind them {len(surfaces)}: the signs stay open")
+def behind(
+    at: Inquiry,
+    V: Array | None = None,
+    c: Array | None = None,
+    free: list[Witness] | None = None,
+    turns: int = _TURNS,
+) -> Found:
+    """All layers behind the known ones and, if there is one, an open one V (m, width), c (m,), up to signs.
+
+    ``free``: kinks that are not those of the open layer; ``turns``: most looks at a layer.
+    """
+    lift = Lift(at.known, V, c)
+    search = _Surfaces(at, lift, free or [])
+    known = search.all(turns)
+    if isinstance(known, Found):
+        return known
+    units = search.units(known)
+    k = len(known.layers)
     at.known = known
-    at.say(f"layer {k}: {len(c)} units, signs from {len(surfaces)} units of the next")
-    rest = [w for w in free if not _explained(lift, surfaces, [w])[0]]
-    return behind(at, np.array([u.w for u in units]), np.array([u.c for u in units]), rest)
+    if len(lift.c):
+        at.say(f"layer {k}: {len(lift.c)} units, signs from {len(units)} units of the next")
+    if k + 1 >= _DEPTH:
+        raise Stop(f"more than {_DEPTH} layers")
+    return behind(at, np.array([u.w for u in units]), np.array([u.c for u in units]), search.rest(), turns)
+
+
+class _Surfaces:
+    """The units of one layer by their surfaces."""
+
+    def __init__(self, at: Inquiry, lift: Lift, free: list[Witness]) -> None:
+        self.at, self.lift, self.free = at, lift, [w for w in free if not _on_known(lift, w.point)]
+        self.surfaces: list[Surface] = []
+        self.tried: set[int] = set()
+        self.mine: set[int] = set()
+        at.mark = at.ask.count
+
+    def all(self, turns: int) -> Found | Known:
+        """The network, if this layer is the last; else the known layers, with signs, in front of it."""
+        at, lift, quiet, pairs, known = self.at, self.lift, 0, None, None
+        k = len(lift.all.layers) + 1
+        for turn in range(turns):
+            if turn or not self.free:
+                self.look(pairs, quiet)
+            before, pairs = len(self.surfaces), None
+            self.trace()
+            quiet = quiet + 1 if len(self.surfaces) == before else 0
+            rest = len(self.rest())
+            mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
+            at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
+            at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
+            if turn == 1 and not lift.m and not self.free and (net := affine(at)) is not None:
+                found, _ = judge(at, net)
+                if found is not None:
+                    return found
+            xi = oriented(lift, self.surfaces)
+            if xi is not None:
+                known = at.known
+                if len(xi):
+                    known = Known(at.dim, (*known.layers, (xi[:, None] * lift.V, xi * lift.c)))
+                if mostly:
+                    found, pairs = _ended(at, known, self.units(known))
+                    if found is not None:
+                        return found
+            if quiet > (4 if mostly else 1) * _QUIET and pairs is None:
+                break
+        if known is None or not self.surfaces:
+            front = f"{len(lift.c)} units, the signs of which stay open; " if lift.m else ""
+            raise Stop(f"layer {k - 1}: {front}of the layer behind it {len(self.surfaces)} units were found")
+        return known
+
+    def look(self, pairs: Pairs | None, quiet: int) -> None:
+        """Kinks on new chords that the known layers and the open one do not explain.
+
+        Between given pairs, pieces inside one chart cost least; whole lines miss nothing.
+        """
+        at, whole = self.at, pairs is not None and quiet % 3 == 2
+        charts: list[Chart] = []
+        if at.known.layers and not whole:
+            charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs if quiet % 3 == 0 else None)
+        if not charts:
+            charts, starts, ends = chords(Known(at.dim), 2, at.rng)
+            if pairs is not None:
+                starts, ends = pairs
+                charts = charts[:1] * len(starts)
+        length = float(np.median(np.linalg.norm(ends - starts, axis=1)))
+        found = segments(at.ask, starts, ends, min(length, float(np.sqrt(at.dim))), _MOST * len(starts))
+        new = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0), 1.0)]
+        self.free = self.free + [w for w in new if not _on_known(self.lift, w.point)]
+
+    def trace(self) -> None:
+        """Follow the surface of every kink that is on none yet, the clearest first."""
+        failed = 0
+        for w in sorted(self.free, key=lambda w: -w.gap * abs(w.jump)):
+            if id(w) in self.tried or self.explained(w):
+                continue
+            self.tried.add(id(w))
+            result = measure(self.at.ask, w, self.at.rng)
+            if result is not None:
+                normal = w.chord.chart.J.T @ result[0]
+                surface = followed(self.at.ask, self.lift, w.point, normal, self.at.rng)
+                if surface is not None:
+                    self.surfaces.append(surface)
+                    failed = 0
+                    continue
+            failed += 1
+            if failed > _FAILED:
+                return
+
+    def explained(self, w: Witness) -> bool:
+        """Whether a kink is on a surface that was followed."""
+        if id(w) not in self.mine and any(s.shows(w.point) for s in self.surfaces):
+            self.mine.add(id(w))
+        return id(w) in self.mine
+
+    def rest(self) -> list[Witness]:
+        """Kinks of layers further behind."""
+        return [w for w in self.free if not self.explained(w)]
+
+    def units(self, known: Known) -> list[Unit]:
+        """The units on the layer in front of them, now that its signs are known."""
+        units: list[Unit] = []
+        for surface in sorted(self.surfaces, key=lambda s: s.error):
+            unit = _unit(surface, known)
+            if unit is not None and not any(joined(u, unit) for u in units):
+                units.append(unit)
+        return units
+
+
+def _unit(surface: Surface, known: Known) -> Unit | None:
+    """A·h + b from θ on (relu(sz), h, 1); None if the surface contradicts the signs.
+
+    Where s is not the sign ξ of a unit, θ_j relu(s_j z_j) = θ_j relu(ξ_j z_j) − θ_j ξ_j z_j. What is then left that is
+    linear in h belongs to units that are on everywhere on the surface.
+    """
+    lift, m, theta = surface.lift, surface.lift.m, surface.theta
+    A, rest, seen = theta[m:-1], theta[m:], surface.seen[m:-1]
+    if m:
+        W, b = known.layers[-1]
+        wrong, seen = np.sign(np.sum(W * lift.V, axis=1)) != surface.s, surface.seen[:m]
+        full = np.column_stack([W, b])
+        A = theta[:m] * seen
+        rest = rest - (A * wrong) @ full
+        on = np.flatnonzero(wrong & ~seen)
+        A[on] = np.linalg.lstsq(W[on].T, rest[:-1], rcond=None)[0]
+        rest, seen = rest - A[on] @ full[on], seen | wrong
+        if np.linalg.norm(rest[:-1]) > _CLEAR * np.linalg.norm(theta[m:-1]):
+            return None
+    size = float(np.linalg.norm(A))
+    return Unit(A / size, float(rest[-1]) / size, seen, surface.error)
 
 
 def oriented(lift: Lift, surfaces: list[Surface]) -> Array | None:
@@ -67,28 +189,26 @@ def oriented(lift: Lift, surfaces: list[Surface]) -> Array | None:
     m, rows, target = len(lift.c), [], []
     for s in surfaces:
         # units that the surface does not meet are linear on it: their part of v is free
-        idle = lift.V[~s.met]
+        a, v = s.even
+        idle = lift.V[~s.seen[:m]]
         keep = np.eye(lift.known.width) - np.linalg.pinv(idle) @ idle
-        rows.append(keep @ (lift.V.T * s.theta[:m]))
-        target.append(keep @ s.theta[m:-1])
-    if not rows:
-        return None
-    A, v = np.concatenate(rows), np.concatenate(target)
-    xi, _, rank, _ = np.linalg.lstsq(A, v, rcond=1e-8)
-    if rank < m or np.abs(np.abs(xi) - 1.0).max() > _CLEAR:
-        return None
-    return np.asarray(np.sign(xi))
-
-
-def _looked(at: Inquiry, lift: Lift, pairs: Pairs | None) -> list[Witness]:
-    """Kinks on new lines that the known layers and the open one do not explain."""
-    every = Known(at.dim)
-    charts, starts, ends = chords(every, 2, at.rng)
-    if pairs is not None:
-        starts, ends = pairs
-    found = segments(at.ask, starts, ends, float(np.sqrt(at.dim)), _MOST * len(starts))
-    new = [w for segment in found for w in witnesses_of(Chord(charts[0], segment, 0), 1.0)]
-    return [w for w in new if not _on_known(lift, w.point)]
+        rows.append(keep @ (lift.V.T * a))
+        target.append(keep @ v)
+    if not rows or not m:
+        return np.zeros(0) if rows else None
+    size = [float(np.linalg.norm(R)) for R in rows]
+    rows, target = [R / t for R, t in zip(rows, size)], [v / t for v, t in zip(target, size)]
+    use = list(range(len(rows)))
+    while len(use) * 3 >= 2 * len(rows):
+        A, v = np.concatenate([rows[i] for i in use]), np.concatenate([target[i] for i in use])
+        xi, _, rank, _ = np.linalg.lstsq(A, v, rcond=1e-8)
+        if rank < m:
+            return None
+        if np.abs(np.abs(xi) - 1.0).max() <= _CLEAR:
+            return np.asarray(np.sign(xi))
+        # a unit further behind may have been followed far enough: its equations are others
+        use.remove(max(use, key=lambda i: float(np.linalg.norm(rows[i] @ xi - target[i]))))
+    return None
 
 
 def _on_known(lift: Lift, x: Array) -> bool:
@@ -96,40 +216,6 @@ def _on_known(lift: Lift, x: Array) -> bool:
     _, _, _, rows, offsets = lift.all.region(x)
     near = np.abs(rows @ x + offsets) <= 1e-7 * np.linalg.norm(rows, axis=1) * (1.0 + np.linalg.norm(x))
     return bool(near.any())
-
-
-def _explained(lift: Lift, surfaces: list[Surface], found: list[Witness]) -> NDArray[np.bool_]:
-    X = np.array([w.point for w in found])
-    on = [lift.off(s.theta, X) <= _SAME for s in surfaces]
-    return np.asarray(np.any(on or [np.zeros(len(X), dtype=bool)], axis=0))
-
-
-def _trace(at: Inquiry, lift: Lift, surfaces: list[Surface], free: list[Witness], tried: set[int]) -> None:
-    """Follow the surface of every kink that is on none yet, the clearest first."""
-    failed = 0
-    for w in sorted(free, key=lambda w: -w.gap * abs(w.jump)):
-        if id(w) in tried or _on_known(lift, w.point) or _explained(lift, surfaces, [w])[0]:
-            continue
-        tried.add(id(w))
-        result = measure(at.ask, w, at.rng)
-        surface = None if result is None else followed(at.ask, lift, w.point, result[0], at.rng)
-        if surface is None:
-            failed += 1
-            if failed > _FAILED:
-                return
-            continue
-        failed = 0
-        surfaces.append(surface)
-
-
-def _unit(known: Known, surface: Surface) -> Unit | None:
-    """A unit's weights on the layer in front of it, now that its signs are known: A·h + b = 0 at all points."""
-    F = known(np.array(surface.points))
-    theta = only(np.column_stack([F, np.ones(len(F))]))
-    if theta is None:
-        return None
-    theta /= np.linalg.norm(theta[:-1])
-    return Unit(theta[:-1], float(theta[-1]), np.asarray(F.any(axis=0)), 1e-9)
 
 
 def _ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, Pairs | None]:

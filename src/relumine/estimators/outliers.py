@@ -1,0 +1,62 @@
+"""Rows that do not belong: errors far beyond where the tail of the other errors leads.
+
+Errors have heavy tails in real tables, so no number of standard deviations tells a wrong entry from a rare one. The
+tail itself does: if a share p of the errors exceeds q(p), and q grows like p^(−1/a) from one share to a smaller one, it
+is expected to go on like that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+__all__ = ["LEAST", "exceeded", "limit"]
+
+LEAST = 100  # rows: in fewer there is no tail to look at
+_TAIL, _TAIL_ROWS = 0.01, 10  # the tail is measured from ten times this share to this share, or this many rows
+_BEYOND = 10.0  # the limit is where one row is expected among ten times as many
+_FEW, _FEW_SHARE = 3, 1e-3  # more rows than this beyond the limit are a kind of row, not wrong entries
+
+
+def exceeded(r: Array, weight: Array | None, share: float) -> float:
+    """q(p): the number that a ``share`` p of the weight of r (n,) reaches or exceeds; inf for less than one row.
+
+    Examples
+    --------
+    >>> exceeded(np.arange(1.0, 11.0), None, 0.2)
+    9.0
+    """
+    order = np.argsort(-r, kind="stable")
+    above = np.cumsum(np.ones(len(r)) if weight is None else weight[order])
+    # half a row of tolerance would not do: weights are repetitions, and p·Σω is rounded
+    at = int(np.searchsorted(above, share * above[-1] * (1.0 - 1e-12)))
+    return float(r[order[at]])
+
+
+def limit(r: Array, weight: Array | None = None) -> float:
+    """Beyond this lie rows that do not belong: b = q(p)·(q(p)/q(10p))^s with s = log₁₀(10 n p), for errors r ≥ 0 (n,).
+
+    inf where no row is beyond, or so many that they are a kind of row.
+
+    Examples
+    --------
+    >>> r = np.abs(np.random.default_rng(0).normal(size=1000))
+    >>> limit(r)
+    inf
+    >>> r[:2] = 20.0, 30.0
+    >>> 3.0 < limit(r) < 20.0
+    True
+    """
+    n = float(len(r) if weight is None else weight.sum())
+    if n < LEAST:
+        return float("inf")
+    near = max(_TAIL, _TAIL_ROWS / n)
+    far = min(10.0 * near, 0.5)
+    q, wide = exceeded(r, weight, near), exceeded(r, weight, far)
+    if wide <= 0.0:
+        return float("inf")
+    bound = q * (q / wide) ** float(np.log(_BEYOND * n * near) / np.log(far / near))
+    rows = float(np.sum(r > bound) if weight is None else weight[r > bound].sum())
+    return bound if 0.0 < rows <= max(_FEW, _FEW_SHARE * n) else float("inf")
