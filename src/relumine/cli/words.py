@@ -10,9 +10,10 @@ from relumine.results import InvalidInput, Recovery
 
 __all__ = ["advice", "in_options", "spoken"]
 
-_NAMES: Final = tuple(
-    "activation bound budget checkpoint checkpoint_every decimal delimiter dim features high ignore impute link low mean "
-    "method noise queries rate_limit resume samples scale seconds slope starts target timeout width workers".split()
+_NAMES: Final = (
+    *("activation", "bound", "budget", "checkpoint", "checkpoint_every", "decimal", "delimiter", "dim", "features"),
+    *("high", "ignore", "impute", "link", "low", "mean", "method", "noise", "queries", "rate_limit", "resume"),
+    *("samples", "scale", "seconds", "slope", "starts", "target", "timeout", "width", "workers"),
 )
 # Python's arguments by the option that sets them
 _OPTIONS: Final = {
