@@ -110,6 +110,43 @@ def test_single_precision_with_an_output_bias(seed: int) -> None:
     assert rl.metrics.parameter_error(truth, result.network) < 1e-3
 
 
+def in_single_precision(d: int, m: int, seed: int, *, normal: bool = False):
+    """A network and a box that computes it in single precision; ``normal``: N(0, 1) weights and no output bias."""
+    rng, single = np.random.default_rng(seed), np.float32
+    if normal:
+        W, b, a, c = rng.normal(size=(m, d)), rng.normal(size=m), rng.normal(size=m), 0.0
+    else:
+        W, b = rng.normal(size=(m, d)) / np.sqrt(d), rng.uniform(-0.7, 0.7, m)
+        a, c = rng.choice([-1, 1], m) * rng.uniform(0.5, 2, m), rng.uniform(-1, 1)
+    W, b, a, c = W.astype(single), b.astype(single), a.astype(single), single(c)
+    return rl.Network(W, b, a, c=float(c)), lambda X: np.maximum(X.astype(single) @ W.T + b, 0) @ a + c
+
+
+@pytest.mark.slow
+def test_a_hundred_boxes_in_single_precision() -> None:
+    """None is wrong and called recovered; at least 90 are recovered to what seven digits allow."""
+    recovered = 0
+    for seed in range(9000, 9100):
+        rng = np.random.default_rng(seed + 10**6)
+        d, m = int(rng.choice([5, 8, 10])), int(rng.choice([4, 6, 12]))
+        truth, box = in_single_precision(d, m, seed)
+        result = extract(box, dim=d, rng=seed, seconds=60.0, on_failure="return")
+        good = result.network.m == m and rl.metrics.parameter_error(truth, result.network) < 1e-4
+        assert good or not result.ok
+        recovered += result.ok
+    assert recovered >= 90
+
+
+@pytest.mark.parametrize(
+    ("d", "m"), [(60, 24), pytest.param(784, 32, marks=pytest.mark.slow)]
+)  # more parameters than are fitted directly
+def test_many_inputs_in_single_precision(d: int, m: int) -> None:
+    truth, box = in_single_precision(d, m, 2, normal=True)
+    result = extract(box, dim=d, rng=2)
+    assert (result.status, result.network.m) == (Status.NOISY, m)
+    assert rl.metrics.parameter_error(truth, result.network) < 1e-4
+
+
 def test_leaky_units_slope_given_or_found() -> None:
     truth = rl.planted.network(8, 5, rng=0, activation="leaky_relu(0.2)")
     given = extract(truth, dim=8, rng=0, activation="leaky_relu(0.2)")
@@ -136,6 +173,16 @@ def test_a_range_is_kept() -> None:
     assert "inside the range" in result.certificate.does_not_prove
     with pytest.raises(InvalidInput, match="fixed"):
         extract(truth, dim=5, low=0.0, high=[1.0, 0.0, 1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(("d", "m"), [(5, 4), (10, 10), (20, 10)])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_every_unit_of_a_range_is_found(d: int, m: int, seed: int) -> None:
+    """No line in it crosses all kinks: the next goes from a row that fits to one that does not."""
+    truth = normal(d, m, seed)
+    result = extract(truth, dim=d, low=-1.0, high=1.0, rng=seed)
+    assert (result.status, result.network.m) == (Status.EXACT, m)
+    assert rl.metrics.parameter_error(truth, result.network) < 1e-8
 
 
 def test_random_rows_where_lines_cannot_be_had() -> None:

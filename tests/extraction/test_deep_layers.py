@@ -44,6 +44,7 @@ def test_two_hidden_layers(sizes):
     assert found.certificate.confirmed >= 1000
     assert found.certificate.unseen <= 0.003 + 1e-12
     assert found.rest is None
+    assert any("full rank" in note for note in found.certificate.notes)
 
 
 @pytest.mark.parametrize("sizes", [(10, 14, 12, 1), (5, 15, 10, 1), (4, 8, 5, 2)])
@@ -61,20 +62,22 @@ def test_a_first_layer_wider_than_the_inputs(sizes):
 def test_the_signs_are_the_solution_of_linear_equations(seed):
     truth = rl.planted.deep((4, 9, 5, 1), rng=seed).scaled()
     (W, b), (A, e) = truth.hidden
-    xi = np.random.default_rng(seed).choice([-1.0, 1.0], size=9)
+    rng = np.random.default_rng(seed)
+    xi, X = rng.choice([-1.0, 1.0], size=9), rng.normal(size=(20, 4))
     lift = Lift(Known(4), xi[:, None] * W, xi * b)
     surfaces = []
-    for a, c in zip(A, e):  # a·relu(ξz) + c = θ·(|z|, x, 1)
-        surface = Surface(lift, bends=dict.fromkeys(range(9), 0.0))
-        surface.theta = np.concatenate([0.5 * a, 0.5 * a @ W, [c + 0.5 * a @ b]])
-        surfaces.append(surface)
-    X = np.random.default_rng(7).normal(size=(20, 4))
-    H = truth.activations_before(X, 1)
-    np.testing.assert_allclose(lift(X) @ surfaces[0].theta, H @ A[0] + e[0], atol=1e-12)
+    for a, c in zip(A, e):  # a·relu(ξz) + c = θ·(relu(sz), x, 1), whatever s
+        s = rng.choice([-1.0, 1.0], size=9)
+        off = a * (s != xi)
+        theta = np.concatenate([a, off @ W, [c + off @ b]])
+        surfaces.append(Surface(lift, s, theta, np.ones(14, dtype=bool)))
+        H = truth.activations_before(X, 1)
+        np.testing.assert_allclose(surfaces[-1].value(X), H @ a + c, atol=1e-12)
     np.testing.assert_array_equal(oriented(lift, surfaces), xi)
     assert oriented(lift, surfaces[:2]) is None  # eight equations, nine signs
-    surfaces[0].theta[9] += 1.0
-    assert oriented(lift, surfaces) is None  # a contradiction
+    for surface in surfaces[:3]:
+        surface.theta[9] += 1.0
+    assert oriented(lift, surfaces) is None  # contradictions
 
 
 def test_a_surface_followed_is_the_unit_s():
@@ -92,9 +95,9 @@ def test_a_surface_followed_is_the_unit_s():
     normal = (A[0] * (W @ lo + b > 0.0)) @ W
     surface = followed(ask, lift, lo, normal, rng)
     assert surface is not None
-    theta = np.concatenate([0.5 * A[0], 0.5 * A[0] @ W, [e[0] + 0.5 * A[0] @ b]])
-    theta /= np.linalg.norm(theta)
-    assert min(np.abs(surface.theta - theta).max(), np.abs(surface.theta + theta).max()) < 1e-7
+    X = rng.normal(size=(50, 4))
+    ratio = surface.value(X) / (truth.activations_before(X, 1) @ A[0] + e[0])
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-6)
     wrong = normal + 0.1 * np.linalg.norm(normal) * rng.normal(size=4)
     assert followed(ask, lift, lo, wrong, rng) is None
 

@@ -13,7 +13,7 @@ from relumine.extraction.chosen import JUMPS, ROUGH, Chosen, chosen_queries
 from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.judge import certify, known_units
 from relumine.extraction.lines import Ask
-from relumine.extraction.polish import Signed, polishable, polished, signed
+from relumine.extraction.polish import Signed, polishable, polished, refitted, signed
 from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
 from relumine.extraction.sampling import Domain
 from relumine.network import Network
@@ -26,6 +26,8 @@ __all__ = ["DEEP", "by_lines"]
 
 DEEP = "deep"
 
+_PER_PARAMETER = 2.5  # random rows for a fit of many parameters: with fewer it converges slowly
+_MOST_NUMBERS = 10**8  # of inputs in those rows: 0.8 GB
 _AGAIN = 8  # rows asked a second time: does the box repeat itself?
 _SIZE = 1e140  # of the answers, or one over it
 _REPEATS = 1e-9  # relative difference of two answers to one question that is rounding
@@ -66,10 +68,11 @@ def by_lines(
     log.jumps = state.reason == JUMPS
     if state.refused and state.noise.relative > ROUGH and not state.noise.curved:
         log.roughness = state.noise.level
-    if state.reason and not state.ended and (state.refused or state.rough):
+    over = state.ended or (run.over and not state.refused)
+    if state.reason and not over and (state.refused or state.rough):
         return None, state.reason
     stages = [Stage("lines and units", time.perf_counter() - began, None, f"{len(state.lines)} lines")]
-    if state.ended or run.over:
+    if over:
         return _interrupted(state, domain, stages, log), ""
     try:
         return _finished(ask, state, domain, run, activation, width, stages, log), ""
@@ -84,6 +87,12 @@ def _polish(state: Chosen, domain: Domain, log: Queries) -> None:
     if log.link is not None and not state.seen and polishable(net, 1 << 30):
         # probabilities have fewer digits than short steps need: as many random rows as parameters give them back
         log.answers(domain.rows(domain.draw(np.random.default_rng(log.seed + 3), (net.m + 1) * (net.d + 1))))
+    rows = round(_PER_PARAMETER * (net.m + 1) * (net.d + 1))
+    if state.rough and not polishable(net, 1 << 30) and net.m and rows * net.d <= _MOST_NUMBERS:
+        # what lines leave of single precision is a start; random rows give the digits
+        Z = domain.draw(np.random.default_rng(log.seed + 5), rows)
+        state.network = refitted(net, Z, log.answers(domain.rows(Z)), state.tolerance)
+        return
     if not polishable(net, log.n):
         return
     X, y = log.data(everything=True)

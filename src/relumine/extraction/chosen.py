@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from relumine.extraction.lines import Ask, Crossings, Line, Noise, kinks
 from relumine.extraction.queries import Ended
 from relumine.extraction.sampling import Domain
-from relumine.extraction.units import Precision, roomiest, units_of_line
+from relumine.extraction.units import Precision, bluntness, roomiest, units_of_line
 from relumine.network import Network
 from relumine.run import Run
 
@@ -23,14 +23,18 @@ Array = NDArray[np.float64]
 
 __all__ = ["JUMPS", "ROUGH", "Chosen", "chosen_queries", "estimate"]
 
-ROUGH = 3e-6  # relative noise beyond which lines cannot tell kinks from noise: random rows and statistics do better
+ROUGH = 2e-5  # relative noise beyond which lines cannot tell kinks from noise: random rows and statistics do better
 JUMPS = "the answers jump along a line: not a continuous function"
+_CHOICE = 24  # lines of which the clearest are taken: on one in five all 32 kinks of 784-32-1 are apart
+_VOTES = 3  # lines of which two must show a unit
+_ALIKE = 0.05  # radians between two measurements of one unit; on clear pieces of single precision they were 0.003 apart
 _LINES = 12  # lines searched at most; one finds all units but those parallel to it or hidden by another
 _EXACT = 1e-9  # relative residual that is rounding, as in the fit
 _FLOOR = 1e-10  # relative error taken for granted in f̂: smaller kinks of the residual are its own
 _FINE = 1e-14  # relative noise of double precision; with more (probabilities have it) differences lose too many digits
 _IN_A_RANGE = 1000  # the same in a range, at the end: with 300, fresh rows contradicted 6 of 40 networks, with 1000 one
 _RANDOM = 24  # random rows that look for what the line misses, per line
+_RANGED = 4  # times as many in a range, where no line is long enough to cross all
 _TIMES = 100.0  # the noise of one answer in f̂ at other places: the errors of all units, each some times the noise
 _STUCK = 3  # lines in a row that did not bring the residual down: it is not a network of one hidden layer
 _SAME = 1e-7  # units of the same kink
@@ -43,7 +47,8 @@ class Chosen:
     ``reason``: why nothing (or not all) was found, in words; "" if the residual vanished. ``noise``: of the answers.
     ``lines``: those searched; ``left``: the largest residual of the last look, over what is tolerated; ``spread`` (q,):
     standard deviation of the answers at random rows; ``seen``: rows looked at beside the search. ``refused``: this is
-    no function for lines; ``ended``: time or budget ended the search.
+    no function for lines; ``ended``: time or budget ended the search. ``missed`` (d,): the row of the last look that
+    the network misses most.
     """
 
     network: Network
@@ -56,6 +61,7 @@ class Chosen:
     refused: bool = False
     deep: bool = False
     ended: bool = False
+    missed: Array | None = None
 
     def tolerance(self, t: float | Array) -> Array:
         """How far f̂ may be off at a distance t and be right, (n, q): its digits, and what rounding of f makes of it."""
@@ -125,13 +131,16 @@ def _search(
     state.refused = False
     precision = Precision.for_noise(found.noise.relative)
     run.report(f"gradients of {len(found.t) + 1} pieces", 1, 1.0, len(found.t))
-    state.network = units_of_line(ask, found, precision, domain.room)
+    if state.rough:
+        state.network, state.lines = _agreed(ask, domain, run, found, width)
+    else:
+        state.network = units_of_line(ask, found, precision, domain.room)
     if state.noise.relative > _FINE:
         improve(state)
     anchor, stuck, gained = line.at(np.array(roomiest(found))), 0, 1
     for number in range(2, (4 if domain.limited else 1) * _LINES + 1):
         line, before = domain.line(run.rng, anchor), state.left
-        state.left, worst = _look(ask, state, domain, line, run)
+        state.left = _look(ask, state, domain, line, run)
         run.report("looking for more", number, state.left, state.network.m)
         if state.left <= 1.0:
             state.reason = ""
@@ -142,11 +151,45 @@ def _search(
         if run.over or stuck >= _STUCK:
             break
         gained = state.network.m
-        if domain.limited and number % 2:  # a unit in a corner of the range: toward a row that shows it
-            line = domain.line(run.rng, anchor, worst)
+        if domain.limited:  # a random line may miss the kink; between a row that fits and one that does not it lies
+            line = domain.line(run.rng, anchor, state.missed)
         _add_units(ask, state, domain, line, precision, run, width)
         gained = state.network.m - gained
-        improve(state)
+        if gained or not state.rough:
+            improve(state)
+
+
+def _agreed(ask: Ask, domain: Domain, run: Run, found: Crossings, width: int | None) -> tuple[Network, list[Line]]:
+    """The units that two of the three clearest lines show alike, and those lines; the affine part is left to the fit.
+
+    Where answers are rough, the gradient of a short piece is noise, and two kinks too close count as one that is none.
+    A line takes ten rows a kink and a gradient d rows, so clear lines are looked for among many.
+    """
+    lines = [domain.line(run.rng) for _ in range(min(max(domain.d // 4, 2 * _VOTES), _CHOICE))]
+    every = [found, *kinks(ask, lines, most=_CHOICE * _most(width), over=lambda: run.over)]
+    clear = sorted((one for one in every if one.whole), key=bluntness)[:_VOTES]
+    nets: list[Network] = []
+    for one in clear:
+        run.report(f"gradients of {len(one.t) + 1} pieces", len(nets) + 1, 1.0, len(one.t))
+        nets.append(units_of_line(ask, one, Precision.for_noise(one.noise.relative), domain.room))
+    if len(nets) < 2:
+        return units_of_line(ask, found, Precision.for_noise(found.noise.relative), domain.room), [found.line]
+    kept: list[tuple[int, int]] = []
+    for k, net in enumerate(nets):
+        for i in range(net.m):
+            seen = [_shows(other, net, i) for j, other in enumerate(nets) if j != k]
+            if any(seen) and not any(_shows(nets[j].permuted([n]), net, i) for j, n in kept):
+                kept.append((k, i))
+    W = np.array([nets[k].W[i] for k, i in kept]).reshape(-1, domain.d)
+    A = np.array([nets[k].a[:, i] for k, i in kept]).reshape(-1, len(found.noise.level)).T
+    return Network(W, np.array([nets[k].b[i] for k, i in kept]), A), [one.line for one in clear]
+
+
+def _shows(other: Network, net: Network, i: int) -> bool:
+    """Whether another network has unit i of this one, up to its sign and to a few per cent."""
+    cosine = other.W @ net.W[i]
+    near = np.abs(other.b - np.sign(cosine) * net.b[i]) <= _ALIKE * (1.0 + abs(net.b[i]))
+    return bool((near & (np.abs(cosine) >= 1.0 - 0.5 * _ALIKE**2)).any())
 
 
 def _add_units(
@@ -169,11 +212,11 @@ def _add_units(
     state.network = _sum(net, extra, max(_SAME, min(1e4 * state.noise.relative, 1e-2)))
 
 
-def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> tuple[float, Array]:
+def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> float:
     """The largest residual over what is tolerated: on a line, once between any two kinks of the network, and at random.
 
-    Above 1 something is missing; and the random row (d,) with the largest residual. In a range, where lines are short,
-    many more random rows are looked at before nothing is said to be missing.
+    Above 1 something is missing, and ``state.missed`` is the row that shows it. In a range, where lines are short, many
+    more random rows are looked at before nothing is said to be missing.
     """
     net = state.network
     along = net.W @ line.direction
@@ -183,19 +226,19 @@ def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> tupl
     share = run.rng.uniform(0.2, 0.8, len(angles) - 1)
     t = line.scale * np.tan(share * angles[1:] + (1.0 - share) * angles[:-1])
     left, rows = 0.0, line.at(t)
-    for some in (_RANDOM,) if domain.room is None else (_RANDOM, _IN_A_RANGE):
+    for some in (_RANGED * _RANDOM, _IN_A_RANGE) if domain.limited else (_RANDOM,):
         Z = np.vstack([rows, domain.draw(run.rng, some)])
         y = ask(Z)
         values = y[len(rows) :]
         state.spread = np.maximum(state.spread, values.std(axis=0)) if state.seen else values.std(axis=0)
         state.seen += len(Z)
         distance = np.concatenate([np.abs(t), np.full(some, line.scale)])
-        over = np.abs(y - net(Z)) / state.tolerance(distance)
-        left, worst = float(np.nanmax(over)), Z[len(rows) + np.nanargmax(over[len(rows) :].max(axis=1))]
+        off = np.nan_to_num((np.abs(y - net(Z)) / state.tolerance(distance)).max(axis=1))  # NaN: no digits there
+        left, state.missed = float(off.max()), Z[np.argmax(off)]
         if left > 1.0:
             break
         rows, t = rows[:0], t[:0]
-    return left, worst  # NaN: no digits there
+    return left
 
 
 def _floor(state: Chosen, domain: Domain) -> Noise:

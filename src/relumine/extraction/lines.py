@@ -42,6 +42,7 @@ _EPS = float(np.finfo(float).eps)
 _CELLS = 6  # stretches of the first round; their stubs also measure the noise, so fewer would not do
 _STUB = 1e-6  # half-width of a stub in radians, for answers in double precision: seldom on a kink, ten digits of slope
 _SUSPECT = 1e-13  # relative noise that is no rounding of double precision: wider stubs tell what it is
+_SHORT = 1e-7  # noise that leaves a stub no digit of slope
 _OUTER = 1e-11  # the same far out, where slopes that cancel leave fewer digits
 _WIDEST = 1e-2  # radians that a stub may take where answers are rough
 _INNER = 30.0  # up to so many τ rounding is taken for constant, beyond for proportional to |t|
@@ -52,6 +53,7 @@ _BLUNT = 4.0  # a stretch on which two lines differ by less than so many times w
 _TRIES = 6  # places at which a stub is tried in a stretch, each narrower than the last
 _POINT = 1e-12  # two points no further apart than this, relative to where they are, are one place,
 _LEAP = 1e4  # and values that differ there by so many standard deviations are a jump of f
+_VAGUE = 1e-3  # a value that may be off by this share of what tells two pieces apart is not told by them
 _NEAR = 0.05  # a crossing nearer to an end than this share of the stretch is no good place to split
 
 
@@ -314,12 +316,13 @@ class _Search:
         t, v = self._stubs(spots, self.width)
         noise = self._measure(spots, t, v)
         wanted = min(float(np.sqrt(noise.relative)), _WIDEST)
-        if noise.relative > _SUSPECT and self.floor is None:
+        # a floor is what the caller knows about the noise: then stubs are only too short for it, or not
+        if noise.relative > (_SUSPECT if self.floor is None else _SHORT):
             wanted = max(wanted, 16.0 * self.width)
             wide = self._stubs(spots, wanted)
             rough = self._measure(spots, *wide)
             # rounding does not grow with the distance of the points, curvature does
-            noise.curved = rough.relative > 30.0 * noise.relative
+            noise.curved = self.floor is None and rough.relative > 30.0 * noise.relative
             if not noise.curved:
                 self.width, (t, v), noise = wanted, wide, rough
         self.noise = noise
@@ -404,7 +407,12 @@ class _Search:
         if s.stage == "sides" and s.point is not None:
             s.asks = self._sides(s, s.point[0])
             return
-        if s.stage != "split":
+        if s.stage == "check" and s.point is not None:
+            end = s.left.hi if s.left.fits(*s.point) else s.right.lo
+            s.asks = [0.5 * (end + s.point[0])]
+        elif s.stage == "middle":
+            s.asks = [self._between(s, 0.5)]
+        elif s.stage != "split":
             crossing = None if s.agree() else s.crossing()
             s.stage = "flat" if s.agree() else "middle" if crossing is None else "crossing"
             s.asks = [self._between(s, 0.5) if crossing is None else crossing]
@@ -417,11 +425,15 @@ class _Search:
         Two kinks of opposite sign have their crossing behind both of them: it lies on the right line by construction,
         and only a point just before it does not lie on the left one.
         """
-        bend = np.abs(s.right.slope - s.left.slope)
-        doubt = _SURE * np.maximum(s.left.doubt(t), s.right.doubt(t))
-        apart = _APART * float((doubt / np.maximum(bend, np.finfo(float).tiny)).min())
+        apart = self._apart(s, t)
         before, after = t - s.left.hi, s.right.lo - t
         return [t - min(max(apart, 1e-6 * before), 0.25 * before), t + min(max(apart, 1e-6 * after), 0.25 * after)]
+
+    def _apart(self, s: _Stretch, t: float) -> float:
+        """How far from a crossing t the two lines can be told apart."""
+        bend = np.abs(s.right.slope - s.left.slope)
+        doubt = _SURE * np.maximum(s.left.doubt(t), s.right.doubt(t))
+        return _APART * float((doubt / np.maximum(bend, np.finfo(float).tiny)).min())
 
     def _between(self, s: _Stretch, share: float) -> float:
         """A point inside the stretch, by angle."""
@@ -450,6 +462,8 @@ class _Search:
         """What the answers mean for the stretch."""
         if s.stage == "split":
             self._split(s, values)
+        elif s.stage == "check":
+            self._checked(s, values[0])
         elif s.stage == "sides":
             fits = s.left.fits(s.asks[0], values[0]), s.right.fits(s.asks[1], values[1])
             for piece, fit, t, v in zip((s.left, s.right), fits, s.asks, values):
@@ -463,13 +477,38 @@ class _Search:
             s.point = (s.asks[0], values[0])
             s.fair = s.stage != "crossing"  # a stub at a crossing is likely to stand on a kink
             left, right = s.left.fits(*s.point), s.right.fits(*s.point)
-            if s.stage == "middle" and left != right:  # no kink on this half
+            if s.stage == "middle" and left != right and self._vague(s, s.left if left else s.right):
+                self._again(s, "check")
+            elif s.stage == "middle" and left != right:  # no kink on this half
                 (s.left if left else s.right).add(*s.point)
                 self._again(s, "")
             elif left and right and s.stage == "crossing":
-                self._again(s, "sides")
+                # nearer to a piece than the two can be told apart, the crossing may lie on the wrong side of the kink
+                room = min(s.point[0] - s.left.hi, s.right.lo - s.point[0])
+                self._again(s, "sides" if self._apart(s, s.point[0]) <= room else "middle")
             elif not (left and right and s.stage == "flat" and self._joined(s)):
                 self._again(s, "split")
+
+    @staticmethod
+    def _vague(s: _Stretch, piece: Piece) -> bool:
+        """Whether the point fits a piece because nearly anything would: a stub says little about far places."""
+        assert s.point is not None
+        t, v = s.point
+        apart = np.abs(s.left.value(t) - s.right.value(t))
+        return bool((_SURE * piece.doubt(t) > _VAGUE * np.maximum(apart, np.abs(v - piece.value(t)))).all())
+
+    def _checked(self, s: _Stretch, value: Array) -> None:
+        """The point asked in the middle belongs to a piece if one between the two does, on the line through both."""
+        assert s.point is not None
+        t, v = np.array([s.asks[0], s.point[0]]), np.vstack([value, s.point[1]])
+        piece = s.left if s.left.fits(*s.point) else s.right
+        if Piece(np.append(piece.t, t), np.vstack([piece.v, v]), piece.noise).straight():
+            piece.add(*s.point)
+            piece.add(s.asks[0], value)
+            self._again(s, "")
+        else:
+            s.point = (s.asks[0], value)
+            self._again(s, "split")
 
     def _behind(self, s: _Stretch, values: Array, fits: tuple[bool, bool]) -> None:
         """The crossing lies behind both of two kinks: all three points then belong to one of the pieces."""

@@ -65,10 +65,10 @@ class Linked(Domain):
             remedy="say where inputs usually are (mean=, scale=), or ask a box that gives logits",
         )
 
-    def line(self, rng: np.random.Generator, origin: Array | None = None, toward: Array | None = None) -> Line:
-        """A line in a random direction or toward a point, as far as its rows are trusted."""
+    def line(self, rng: np.random.Generator, origin: Array | None = None, through: Array | None = None) -> Line:
+        """A line in a random direction or ``through`` a second point, as far as its rows are trusted."""
         whole = self if self.ranged else Domain(self.centre, self.scale)
-        line = Domain.line(whole, rng, self.start if origin is None else origin, toward)
+        line = Domain.line(whole, rng, self.start if origin is None else origin, through)
         back, ahead = (self._trusted(line, side) for side in (0, 1))
         return Line(line.origin, line.direction, (back, ahead), line.scale)
 

@@ -24,9 +24,11 @@ from relumine.tensors.subsets import subsets
 
 Array = NDArray[np.float64]
 
-__all__ = ["Signed", "polishable", "polished", "signed"]
+__all__ = ["Signed", "polishable", "polished", "refitted", "signed"]
 
 _COLUMNS = 1500  # parameters up to which all rows are fitted together
+_PRODUCTS = 60  # of conjugate gradients, which gain a digit in five where there are three rows a parameter
+_SOLVED = 1e-8  # of the squared gradient left: a change to four digits, and the next one to four more
 _SIDES = 6  # solutions at most: one suffices where no side changes
 _SPARES = 120  # units tried in turn: is any of them to spare?
 _VANISHES = 1e-7  # of the affine part, relative to the largest unit: what is left of it is error, not a part
@@ -56,6 +58,11 @@ def polished(net: Network, Z: Array, Y: Array, tolerance: Callable[[Array], Arra
     return _without_spares(best, Z, Y, allowed) if twins and _off(best, Z, Y, allowed) <= 1.0 else best
 
 
+def refitted(net: Network, Z: Array, Y: Array, tolerance: Callable[[Array], Array]) -> Network:
+    """The units fitted to random rows Z (n, d) with answers Y (n, q), their affine part with them."""
+    return _least_squares(net, Z, Y, tolerance(np.linalg.norm(Z, axis=1)))
+
+
 def polishable(net: Network, rows: int) -> bool:
     """Whether there are rows enough, and parameters few enough, to fit all together."""
     return 0 < net.m <= _COLUMNS // (net.d + 1) - 1 and rows >= 1.1 * (net.m + 1) * (net.d + 1)
@@ -81,10 +88,10 @@ def _least_squares(net: Network, Z: Array, Y: Array, allowed: Array) -> Network:
     ones, best, least = np.column_stack([Z, np.ones(len(Z))]), net, _off(net, Z, Y, allowed)
     for _ in range(_SIDES):
         on = Z @ net.W.T + net.b > 0.0
-        columns = np.concatenate([on[:, :, None] * ones[:, None, :], ones[:, None, :]], axis=1).reshape(len(Z), -1)
+        on = np.column_stack([on, np.ones(len(Z))])
         # the change, not the parameters: its error is a share of the change
-        change = lstsq(columns * weight, (Y - net(Z)) * weight, cond=1e-13, lapack_driver="gelsy")[0]
-        P = change.reshape(net.m + 1, net.d + 1, -1).transpose(2, 0, 1)
+        solve = _directly if on.shape[1] * ones.shape[1] <= _COLUMNS else _by_products
+        P = solve(on * weight, ones, (Y - net(Z)) * weight).transpose(2, 0, 1)
         units = np.einsum("qm,md->qmd", net.a, np.column_stack([net.W, net.b])) + P[:, :-1]
         W, b, a = _rank_one_units(units, net)
         net = Network(W, b, a, v=net.v + P[:, -1, :-1], c=net.c + P[:, -1, -1])
@@ -94,6 +101,43 @@ def _least_squares(net: Network, Z: Array, Y: Array, allowed: Array) -> Network:
             break
         best, least = net, off
     return best
+
+
+def _directly(on: Array, ones: Array, R: Array) -> Array:
+    """P (m+1, d+1, q) that makes Σ_i on_i (ones·P_i) ≈ R, for on (n, m+1), ones (n, d+1), R (n, q)."""
+    columns = (on[:, :, None] * ones[:, None, :]).reshape(len(R), -1)
+    P = lstsq(columns, R, cond=1e-13, lapack_driver="gelsy")[0]
+    return np.asarray(P.reshape(on.shape[1], ones.shape[1], -1))
+
+
+def _by_products(on: Array, ones: Array, R: Array) -> Array:
+    """The same by conjugate gradients on random rows, products in single precision.
+
+    For Gaussian rows E[on_i on_j x xᵀ] ≈ P(both are on)·1, so (onᵀon)⁻¹ ⊗ 1 is nearly the inverse of what is solved.
+    """
+    G, X = on.astype(np.float32), ones.astype(np.float32)
+    inverse = np.linalg.pinv(on.T @ on, rcond=1e-9)
+
+    def normal(P: Array) -> Array:
+        predicted = np.einsum("ni,ni->n", G, X @ P.T.astype(np.float32))
+        return np.asarray((G * predicted[:, None]).T @ X, dtype=np.float64)
+
+    solved = []
+    for r in R.T:
+        P, left = np.zeros((on.shape[1], ones.shape[1])), np.asarray((on * r[:, None]).T @ ones)
+        towards = step = inverse @ left
+        size = first = float(np.vdot(left, towards))
+        for _ in range(_PRODUCTS):
+            if not size > _SOLVED * first:
+                break
+            image = normal(step)
+            length = size / float(np.vdot(step, image))
+            P, left = P + length * step, left - length * image
+            towards = inverse @ left
+            size, before = float(np.vdot(left, towards)), size
+            step = towards + (size / before) * step
+        solved.append(P)
+    return np.stack(solved, axis=2)
 
 
 def _rank_one_units(units: Array, net: Network) -> tuple[Array, Array, Array]:

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from relumine.data.digits import digits_of
 from relumine.extraction.queries import BlackBoxFailed, Queries
+from relumine.network import Network
 from relumine.recovery.door import recover
 from relumine.recovery.evidence import Answers
 from relumine.recovery.judge import with_answers
-from relumine.results import InvalidInput, Recovery, Status
+from relumine.results import Certificate, InvalidInput, Recovery, Status
 from relumine.run import Run
 
 Array = NDArray[np.float64]
@@ -56,6 +57,8 @@ class RandomRows:
 
     def until_certain(self, width: int | None, growth: float) -> Recovery:
         """Ask, recover, ask more."""
+        if self.run.over and self.queries.aside:  # lines took all the time
+            return self._nothing()
         self._repeats_itself()
         self._coarse()
         d, noisy = self.queries.dim, bool(self.noise.any())
@@ -71,6 +74,8 @@ class RandomRows:
                 if found is None:
                     raise
                 return replace(found, status=Status.INTERRUPTED)
+            if found is None and self._out_of_time() and self.queries.n < 2 * (d + 2):
+                return self._nothing()
             last = self._room() <= 0 or self._out_of_time() or stalled >= _STALLED
             if last and found is not None and searched and self.queries.n < 1.25 * fitted:
                 break
@@ -94,6 +99,15 @@ class RandomRows:
         if width is None:  # how many units were too many was our guess, not the user's
             found = replace(found, units=replace(found.units, absorbed=()))
         return self._judged(found, stalled >= _STALLED)
+
+    def _nothing(self) -> Recovery:
+        """Time was over before there were rows enough to fit anything."""
+        return Recovery(
+            network=Network(np.zeros((0, self.queries.dim)), np.zeros(0), np.zeros(0)),
+            status=Status.INTERRUPTED,
+            message=f"Stopped early: the time is over. {self.queries.n} random rows were answered, too few to begin.",
+            certificate=Certificate(residual=float("nan"), rows=0),
+        )
 
     def _fitted(self, guess: int, width: int | None, last: bool) -> Recovery:
         """A recovery from the rows so far: quick while more can be had, with all its starts at the end."""

@@ -48,8 +48,8 @@ class Domain:
         """Z (n, d): standard Gaussian, or uniform in the range."""
         return rng.uniform(-1.0, 1.0, (n, self.d)) if self.limited else rng.normal(size=(n, self.d))
 
-    def line(self, rng: np.random.Generator, origin: Array | None = None, toward: Array | None = None) -> Line:
-        """A line in a random direction or toward a point, through a point near the centre unless one is given.
+    def line(self, rng: np.random.Generator, origin: Array | None = None, through: Array | None = None) -> Line:
+        """A line in a random direction or ``through`` a second point, from a point near the centre or the one given.
 
         |z₀| = 1, not √d: b = −w·z(t) then has the error of w once, not √d times. τ = d^¼ lies between the kinks of
         units with |b| ≪ |w| (t ≈ 1) and |b| ≈ |w| (t ≈ √d).
@@ -57,7 +57,7 @@ class Domain:
         if origin is None:
             origin = rng.normal(size=self.d)
             origin *= (0.3 if self.limited else 1.0) / np.linalg.norm(origin)
-        u = rng.normal(size=self.d) if toward is None else toward - origin
+        u = rng.normal(size=self.d) if through is None else through - origin
         u /= np.linalg.norm(u)
         tau = float(self.d) ** 0.25
         reach = (-REACH * tau, REACH * tau)

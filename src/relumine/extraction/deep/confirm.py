@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.fit.layers import minimise
+from relumine.fit.layers import minimise, rank
 
 Array = NDArray[np.float64]
 
@@ -22,6 +22,7 @@ _CONFIRM, _CAREFUL = 1000, 5000
 _WIDE, _FAR = 3.0, 300  # and so many further out, so much further
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
+_RANKED = 700  # parameters up to which the rank of the Jacobian is computed: half a second
 _FINE = 3e-10  # and that which is not polished again
 
 
@@ -60,12 +61,15 @@ def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
     if net.parameters <= _SMALL:
         near = near[: 3 * net.parameters]
         net = _polished(at, net, np.concatenate([at.pool[0], X[near]]), np.concatenate([at.pool[1], Y[near]]))
-    left, pairs = _fresh(at, net)
+    fresh = _fresh(at, net)
+    left, pairs = _left(at, net, *fresh)
     if _FINE < left < 1e-5 and net.parameters <= _LARGE:
         net = _polished(at, net, *at.rows(int(1.15 * net.parameters) + 100))
-        left, pairs = _fresh(at, net)
+        left, pairs = _left(at, net, *fresh)
     if left < _EXACT:
-        return Found(net, net.hidden, "all layers", 0, left, _near(at, net), at.notes, _doubts(at, net)), None
+        return Found(
+            net, net.hidden, "all layers", 0, left, _near(at, net), at.notes, [*_doubts(at, net), *_rank(at, net)]
+        ), None
     return None, pairs
 
 
@@ -82,6 +86,17 @@ def _doubts(at: Inquiry, net: DeepNetwork) -> list[str]:
     return words
 
 
+def _rank(at: Inquiry, net: DeepNetwork) -> list[str]:
+    """What the Jacobian says about the parameters, where it is small: whether others near by give the same answers."""
+    if net.parameters > _RANKED or net.head.v.any():
+        return []
+    X = at.ask.data()[0]
+    found, most = rank(net, X[at.rng.permutation(len(X))[: 3 * net.parameters]])
+    if found == most:
+        return [f"the Jacobian has its full rank {most} (parameters less units): no other parameters near by will do"]
+    return [f"the Jacobian has rank {found} of {most}: some parameters can change without any answer asked changing"]
+
+
 def _polished(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> DeepNetwork:
     """Gauss–Newton in all layers."""
     steps = 10 if net.parameters <= _SMALL else 2
@@ -95,13 +110,16 @@ def _near(at: Inquiry, net: DeepNetwork) -> int:
     return _CAREFUL if len(net.hidden) > 2 or net.head.v.any() or _doubts(at, net) else _CONFIRM
 
 
-def _fresh(at: Inquiry, net: DeepNetwork) -> tuple[float, Pairs | None]:
-    """Root mean square error over the spread, on inputs never asked before, and pairs where only some fit."""
-    near = _near(at, net)
-    X = at.rng.normal(size=(near + _FAR, at.dim))
-    X[near:] *= _WIDE  # further out, too: a unit that is seldom on near by may be on there
-    Y = at.ask.values(X)
-    error = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / max(float(Y[:near].std()), 1e-300)
+def _fresh(at: Inquiry, net: DeepNetwork) -> tuple[Array, Array]:
+    """Inputs never asked before, and their answers; the last ones further out: there other units may be on."""
+    X = at.rng.normal(size=(_near(at, net) + _FAR, at.dim))
+    X[-_FAR:] *= _WIDE
+    return X, at.ask.values(X)
+
+
+def _left(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> tuple[float, Pairs | None]:
+    """Root mean square error over the spread, and pairs to look between where only some of the rows fit."""
+    error = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / max(float(Y[:-_FAR].std()), 1e-300)
     left, bad = float(np.sqrt(np.mean(error**2))), error > 1e-6
     at.tell(f"  residual {left:.1e}, worst {error.max():.1e}")
     return left, None if bad.all() or not bad.any() else at.between(X[bad], X[~bad])

@@ -93,7 +93,12 @@ def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -
     if k == 2:  # activations cannot be set freely any more
         return behind(at, turns=rounds)
     before = at.known
-    result = _Looks(at, k, rounds).all(given)
+    try:
+        result = _Looks(at, k, rounds).all(given)
+    except Stop:
+        if not k:
+            raise
+        return behind(at, turns=_BRIEF)
     if isinstance(result, Found):
         return result
     furthest: tuple[int, Known, Stop] | None = None
@@ -106,8 +111,11 @@ def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -
             if furthest is None or len(at.known.layers) > furthest[0]:
                 furthest = (len(at.known.layers), at.known, reason)
     assert furthest is not None
-    # of several candidates none led to the end: none is certain
-    at.known = furthest[1] if len(result) == 1 else before
+    # of several candidates, or of very few units that look alike, none is certain if it does not lead to the end
+    certain = len(result) == 1 and len(result[0][1]) > _FEW
+    at.known = furthest[1] if certain else before
+    if k and not certain:
+        return behind(at, turns=_BRIEF)
     raise furthest[2]
 
 

@@ -100,7 +100,8 @@ class _Surfaces:
                 break
         if known is None or not self.surfaces:
             front = f"{len(lift.c)} units, the signs of which stay open; " if lift.m else ""
-            raise Stop(f"layer {k - 1}: {front}of the layer behind it {len(self.surfaces)} units were found")
+            hint = "; the box may be made of other pieces (maxima, sorting)" if lift.m and not at.known.layers else ""
+            raise Stop(f"layer {k - 1}: {front}of the layer behind it {len(self.surfaces)} units were found{hint}")
         return known
 
     def look(self, pairs: Pairs | None, quiet: int) -> None:

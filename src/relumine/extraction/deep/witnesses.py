@@ -65,6 +65,7 @@ def witnesses_of(chord: Chord, scale: float) -> list[Witness]:
     return [
         Witness(chord, s.at(t), along, float(gap), float(right - left) / length, scale)
         for t, gap, left, right in zip(s.t, gaps, s.left, s.right)
+        if gap > 1e-12 * length  # two kinks in one place: neither can be measured
     ]
 
 
