@@ -174,7 +174,7 @@ def _group(kind: Callable[..., Group], left: dict[str, Any]) -> Group:
 
 def _search(width: int | None, progress: Any, on_failure: Any, options: Mapping[str, Any]) -> Activation:
     """Check the options of :func:`relumine.recover`, all but those of a source of samples; the activation."""
-    named = {"method": "auto", "activation": "relu", "starts": None, "affine": "keep"}
+    named = {"method": "auto", "activation": "relu", "starts": None}
     of_source = recovery.known_options(recovery.METHODS["auto"])[0]
     odd = next((name for name in options if name in (*of_source, "checkpoint", "checkpoint_every")), None)
     if odd is not None:
