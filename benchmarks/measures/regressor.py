@@ -1,7 +1,7 @@
 """TwoLayerRegressor against what people use, on real tables: test R² and time of a fit, the same folds for all.
 
-Every model has its default settings; inputs are scaled for ridge and MLP, and the target for MLP. Beside the tables: the
-time at three sizes, what two wrong entries do, and how far the chosen strength is from the best of the grid.
+Every model has its default settings; inputs are scaled for ridge and MLP, and the target for MLP. Beside the tables:
+the time at three sizes, what two wrong entries do, and how far the chosen strength is from the best of the grid.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _sizes(rows: dict[str, Row], sizes: list[int]) -> str:
 def elsewhere(report: Row) -> dict[str, str]:
     rows = {row["key"]: row for row in report["rows"]}
     parts = [
-        f"Test R², mean of {report['settings']['folds']} folds, the same folds for all, and median CPU seconds of a fit on "
-        f"one thread. The best R² of each table is bold. {seeds_of(report)}",
+        f"Test R², mean of {report['settings']['folds']} folds, the same for all, and median CPU seconds of a fit "
+        f"on one thread. The best R² of each table is bold. {seeds_of(report)}",
         _tables(report),
         "Time, in the same run:",
         _sizes(rows, report["settings"]["sizes"]),

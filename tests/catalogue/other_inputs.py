@@ -1,9 +1,9 @@
 """Inputs that are not standard normal: uniform, and Gaussian with a mean and a condition number of 100."""
 
 import numpy as np
-from tests.catalogue.base import Planted, Problem
 
 import relumine as rl
+from tests.catalogue.base import Planted, Problem
 
 
 def uniform(seed: int) -> Planted:

@@ -1,9 +1,9 @@
 """Six units, two biases: what a method cannot take from the biases alone."""
 
 import numpy as np
-from tests.catalogue.base import Planted, Problem
 
 import relumine as rl
+from tests.catalogue.base import Planted, Problem
 
 
 def make(seed: int) -> Planted:

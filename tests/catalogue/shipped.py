@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-from tests.catalogue.base import Planted, Problem
 
 import relumine as rl
+from tests.catalogue.base import Planted, Problem
 
 FOLDER = Path(__file__).parents[3] / "shared" / "nets"
 NETS = (

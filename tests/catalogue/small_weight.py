@@ -1,8 +1,7 @@
 """One unit a hundred times weaker than the others."""
 
-from tests.catalogue.base import Planted, Problem
-
 import relumine as rl
+from tests.catalogue.base import Planted, Problem
 
 
 def make(seed: int) -> Planted:

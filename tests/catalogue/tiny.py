@@ -1,9 +1,9 @@
 """One unit, and none."""
 
 import numpy as np
-from tests.catalogue.base import Planted, Problem, generic
 
 import relumine as rl
+from tests.catalogue.base import Planted, Problem, generic
 
 
 def affine(seed: int) -> Planted:
