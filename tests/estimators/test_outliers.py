@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_friedman1
 
 from relumine.estimators import TwoLayerRegressor
+from relumine.estimators.choice import Asked, _widths
 from relumine.estimators.outliers import exceeded, limit
 from relumine.results import InvalidInput
 
@@ -112,3 +113,13 @@ def test_intervals_of_several_outputs_and_bad_levels() -> None:
         model.predict_interval(X, 0.999)
     with pytest.raises(InvalidInput, match="too few rows"):
         TwoLayerRegressor().fit(X[:4], y[:4]).predict_interval(X)
+
+
+def test_widths_that_rows_allow() -> None:
+    """Many columns leave room for few units, not for none; what the user asks for is what is tried."""
+    asked = Asked(None, None, 5)
+    assert _widths(asked, 2400, 275) == [5]
+    assert _widths(asked, 2400, 10) == [15, 40, 100]
+    assert _widths(asked, 300, 10) == [5, 15]
+    assert _widths(asked, 30, 2) == []
+    assert _widths(Asked(7, None, 5), 2400, 10) == [7]
