@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_friedman1
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -185,3 +186,18 @@ def test_values_whose_squares_overflow_are_refused() -> None:
         TwoLayerRegressor().fit(np.eye(5), 1e200 * np.arange(5.0))
     with pytest.raises(InvalidInput, match="X has values beyond"):
         TwoLayerRegressor().fit(1e200 * np.eye(5), np.arange(5.0))
+
+
+def test_names_and_missing_values_as_scikit_learn_has_them() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = make_friedman1(60, n_features=5, random_state=0)
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    model = TwoLayerRegressor(width=2, alpha=1.0, members=1, random_state=0).fit(frame, y)
+    assert model.feature_names_in_.tolist() == list("abcde")
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[list("edcba")])
+    frame.loc[3, "b"] = np.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit(frame, y)
+    assert make_pipeline(SimpleImputer(), model).fit(frame, y).predict(frame).shape == (60,)
+    assert not model.__sklearn_tags__().input_tags.allow_nan

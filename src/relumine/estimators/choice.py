@@ -264,8 +264,9 @@ def _widths(asked: Asked, distinct: int, d: int) -> list[int]:
         return []
     if asked.width is not None:
         return [asked.width]
-    # many rows do as well with few of fifteen units, by a strong ridge, as with five
-    return [k for k in WIDTHS if k * (d + 2) <= distinct and (k > WIDTHS[0] or distinct < _NARROW)]
+    allowed = [k for k in WIDTHS if k * (d + 2) <= distinct]
+    # many rows do as well with fifteen units and a strong ridge as with five
+    return allowed[1:] if len(allowed) > 1 and distinct >= _NARROW else allowed
 
 
 def _folds(samples: Samples, folds: int, rng: np.random.Generator) -> tuple[Numbers, Numbers, int]:

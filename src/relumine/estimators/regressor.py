@@ -287,9 +287,9 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             raise InvalidInput("there were too few rows to set some aside, so nothing is known about the errors")
         E, weight = self._errors
         n = float(len(E) if weight is None else weight.sum())
-        if (share := 1.0 - level * (1.0 + 1.0 / n)) * n < 1.0 - 1e-9:
+        if (share := 1.0 - level * (1.0 + 1.0 / n)) <= 0.0:
             raise InvalidInput(
-                f"{n:g} rows are too few for intervals of level {level:g}; at most {1 - 2 / (n + 1):.3g}"
+                f"{n:g} rows are too few for intervals of level {level:g}; it must be below {n / (n + 1):.4g}"
             )
         half = np.array([exceeded(E[:, output], weight, share) for output in range(E.shape[1])])
         Y = self.predict(X)
