@@ -166,7 +166,7 @@ def _agreed(ask: Ask, domain: Domain, run: Run, found: Crossings, width: int | N
     A line takes ten rows a kink and a gradient d rows, so clear lines are looked for among many.
     """
     lines = [domain.line(run.rng) for _ in range(min(max(domain.d // 4, 2 * _VOTES), _CHOICE))]
-    every = [found, *kinks(ask, lines, most=_CHOICE * _most(width), over=lambda: run.over)]
+    every = [found, *kinks(ask, lines, floor=found.noise, most=_CHOICE * _most(width), over=lambda: run.over)]
     clear = sorted((one for one in every if one.whole), key=bluntness)[:_VOTES]
     nets: list[Network] = []
     for one in clear:
