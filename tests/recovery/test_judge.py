@@ -120,10 +120,10 @@ def test_the_rule_of_three() -> None:
 def test_what_nothing_confirms_is_named() -> None:
     alone = Confirmations(140, alone=(3, 7, 9), units=(1, 4))
     message = judge(replace(EXACT, confirmations=alone)).message
-    assert "3 rows would be fitted whatever their value" in message
+    assert "rows 3, 7 and 9 (counted from 0) would be fitted whatever the value" in message
     assert "units 1 and 4" in message
     many = judge(replace(EXACT, confirmations=Confirmations(140, alone=(3,), units=tuple(range(9))))).message
-    assert "units 0, 1, 2, 3, 4 and others" in many
+    assert "units 0, 1, 2, 3, 4 and 4 others" in many
 
 
 def box(status: Status, error: float) -> Recovery:

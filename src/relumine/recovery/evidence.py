@@ -242,7 +242,10 @@ def _confirmations(task: Task, inference: Inference) -> Confirmations:
     noise = np.maximum(inference.noise, task.digits.rounding) / task.units
     press = found.left_out[task.bent] / np.maximum(noise[task.bent], np.finfo(float).tiny)
     carried = float(found.carried[task.bent].min(initial=np.inf))
-    return Confirmations(aside + found.confirmed, found.alone, found.units, float(press.max(initial=0.0)), carried)
+    alone = found.alone
+    if alone and isinstance(task, MemoryTask):  # as the user counts rows: those set aside are among them
+        alone = tuple(np.delete(np.arange(task.samples.n), task.aside)[list(alone)].tolist())
+    return Confirmations(aside + found.confirmed, alone, found.units, float(press.max(initial=0.0)), carried)
 
 
 def _held_out(task: Task, net: Network, inference: Inference, spare: int) -> HeldOut:

@@ -129,8 +129,8 @@ def _unconfirmed(e: Evidence) -> tuple[Status, str] | None:
         return None
     return Status.AMBIGUOUS, (
         f"{'Every row is reproduced' if e.exact else 'What is left looks like noise'}, but "
-        f"{len(e.confirmations.alone)} rows would be fitted whatever their value, and no other row confirms "
-        f"{_listed('unit', e.confirmations.units) or 'the network'}."
+        f"{_listed('row', e.confirmations.alone)} (counted from 0) would be fitted whatever the value, and no "
+        f"other row confirms {_listed('unit', e.confirmations.units) or 'the network'}."
     )
 
 
@@ -138,7 +138,8 @@ def _listed(noun: str, numbers: tuple[int, ...], most: int = 5) -> str:
     """Unit 3; units 1, 2 and 5."""
     if len(numbers) <= 1:
         return f"{noun} {numbers[0]}" if numbers else ""
-    shown = [str(number) for number in numbers[:most]] + (["others"] if len(numbers) > most else [])
+    rest = len(numbers) - most
+    shown = [str(number) for number in numbers[:most]] + ([f"{rest} others"] if rest > 0 else [])
     return f"{noun}s {', '.join(shown[:-1])} and {shown[-1]}"
 
 

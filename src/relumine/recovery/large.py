@@ -21,7 +21,7 @@ from relumine.fit.projection import project
 from relumine.fit.prune import noisy_polish
 from relumine.fit.rows import Sums
 from relumine.network import Network
-from relumine.recovery.evidence import AllRows, Looked, rms
+from relumine.recovery.evidence import AllRows, Evidence, Looked, rms
 from relumine.recovery.signs import settle
 from relumine.recovery.story import Case, Problem, close, shared, solve
 from relumine.recovery.task import MemoryTask, whole_task
@@ -88,7 +88,15 @@ def _sampled(source: Source, size: int, n: int, limit: int, problem: Problem, ru
                 f"{error} (among {size} of {n} rows, as many as memory= allows)", argument=error.argument
             ) from None
         return None, numbers
-    return replace(case, stages=(sampled, *case.stages)), numbers
+    return replace(case, stages=(sampled, *case.stages), evidence=_numbered(case.evidence, numbers)), numbers
+
+
+def _numbered(e: Evidence, numbers: Numbers) -> Evidence:
+    """The evidence with rows numbered as they are in the source."""
+    if e.confirmations is None or not e.confirmations.alone:
+        return e
+    alone = tuple(numbers[list(e.confirmations.alone)].tolist())
+    return replace(e, confirmations=replace(e.confirmations, alone=alone))
 
 
 def _looked(case: Case, looked: Looked) -> Case:

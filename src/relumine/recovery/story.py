@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.data.digits import digits_of
 from relumine.data.sources import Samples
 from relumine.fit.inference import Fitted, Inference, infer, parameter_count
 from relumine.fit.parallel import ALONE
@@ -30,7 +31,7 @@ from relumine.recovery.evidence import Evidence, gather
 from relumine.recovery.judge import judge, looked_in_words
 from relumine.recovery.search import Search
 from relumine.recovery.signs import Answer, known_units, settle
-from relumine.recovery.task import Task, make_task
+from relumine.recovery.task import MemoryTask, Task, make_task
 from relumine.results import Certificate, Predictions, Recovery, SearchRecord, Stage, StandardErrors, Status
 from relumine.run import Run
 
@@ -39,6 +40,7 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 
 __all__ = ["Case", "Problem", "close", "shared", "solve"]
 
+_INPUTS = 0.5, 3.0  # times the rounding of the inputs that what is left may be for that to be its cause
 _PLENTY = 9.0  # digits of y that an exact fit needs; nobody needs to be told of more
 # A unit's intervals cover less than 92 % where its output weight is not so many standard errors from 0, or its
 # direction is not known to so many radians: a kink then may pass many rows, and the loss is not nearly quadratic.
@@ -115,6 +117,8 @@ class Case:
         """What to tell about digits and about standard errors that cannot be believed."""
         digits = self.task.digits
         told = [digits.words] if digits.words and not (self.evidence.exact and digits.left > _PLENTY) else []
+        if not self.evidence.exact and isinstance(self.task, MemoryTask):
+            told += _rounded_inputs(self.task.samples.X, self.net, self.evidence.noise)
         if status is Status.NOISY and self.errors is not None:
             weak = np.atleast_2d(np.abs(self.net.a) < _ROUGH * self.errors.a).all(axis=0)
             turned = np.linalg.norm(self.errors.W, axis=1) > _RADIANS * np.linalg.norm(self.net.W, axis=1)
@@ -123,6 +127,19 @@ class Case:
                 listed = ", ".join(map(str, units))
                 told.append(f"known only roughly, so that standard errors may be too small there: unit {listed}")
         return told
+
+
+def _rounded_inputs(X: Array, net: Network, noise: float) -> list[str]:
+    """Rounding u (d,) of the inputs moves y by √E Σ_j (u_j ∂f/∂x_j)²: a word, if that is what is left."""
+    digits, some = digits_of(X, "X"), X[:_SHOWN]
+    if not digits.words:
+        return []
+    slopes = net.activation.derivative(some @ net.W.T + net.b)  # (n, m)
+    moved = [(slopes * a) @ net.W + v for a, v in zip(np.atleast_2d(net.a), np.atleast_2d(net.v))]
+    size = float(np.sqrt(np.mean([((part * digits.rounding) ** 2).sum(axis=1) for part in moved])))
+    if not _INPUTS[0] * size <= noise <= _INPUTS[1] * size:
+        return []
+    return [f"{digits.words}: where y was computed before the inputs were rounded, that alone leaves about {size:.2g}"]
 
 
 def solve(samples: Samples, problem: Problem, run: Run) -> Case:
