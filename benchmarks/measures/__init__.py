@@ -39,6 +39,7 @@ _NAMES = (
     "zhong",
     "noise",
     "deep",
+    "layers",
     "first_steps",
     "smooth",
     "advice",
