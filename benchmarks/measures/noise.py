@@ -17,24 +17,34 @@ from relumine.results import Status
 
 NAME = "noise"
 FULL: Row = {
-    # d, m, n, signal over noise, degrees between the first two units (None: as they come), fits
-    "problems": [[10, 5, 2750, 10.0, None, 80], [3, 3, 300, 3.0, 30.0, 25]],
+    # d, m, n, signal over noise, degrees between the first two units (None: as they come), activation, fits
+    "problems": [
+        [10, 5, 2750, 10.0, None, "relu", 80],
+        [10, 5, 550, 10.0, None, "relu", 40],
+        [10, 5, 550, 3.0, None, "relu", 40],
+        [10, 5, 275, 10.0, None, "relu", 40],
+        [10, 5, 275, 3.0, None, "relu", 40],
+        [2, 5, 1500, 10.0, None, "relu", 40],
+        [5, 3, 900, 10.0, None, "sigmoid", 20],
+        [3, 3, 300, 3.0, 30.0, "relu", 40],
+    ],
     "level": 0.95,
     "first": 60000,
 }
-QUICK: Row = FULL | {"problems": [[10, 5, 2750, 10.0, None, 2], [3, 3, 300, 3.0, 30.0, 2]]}
-MINUTES = (1.1, 0.03)
+QUICK: Row = FULL | {"problems": [[10, 5, 2750, 10.0, None, "relu", 2], [3, 3, 300, 3.0, 30.0, "relu", 2]]}
+MINUTES = (12.0, 0.03)
 DOUBTS = ("other networks fit about as well", "known only roughly")  # what a certificate says where it is so
 
 
-def fit(d: int, m: int, n: int, ratio: float, angle: float | None, level: float, seed: int) -> Row:
+def fit(d: int, m: int, n: int, ratio: float, angle: float | None, sigma: str, level: float, seed: int) -> Row:
     """One fit to noisy data: how many of its intervals cover, if it has any."""
     family: Row = {} if angle is None else {"family": "nearly_parallel", "angle": angle}
-    truth = rl.planted.network(d, m, rng=seed, **family)
+    truth = rl.planted.network(d, m, rng=seed, activation=sigma, **family)
     X, clean = rl.planted.sample(truth, n, rng=seed + 1)
     y = clean + clean.std() / ratio * np.random.default_rng(seed + 2).normal(size=n)
-    found = rl.recover(X, y, width=m, rng=seed + 3, on_failure="return")
-    row: Row = {"d": d, "m": m, "n": n, "ratio": ratio, "angle": angle, "seed": seed, "status": found.status.value}
+    found = rl.recover(X, y, width=m, activation=sigma, rng=seed + 3, on_failure="return")
+    row: Row = {"d": d, "m": m, "n": n, "ratio": ratio, "angle": angle, "activation": sigma, "seed": seed}
+    row["status"] = found.status.value
     row["doubt"] = bool(found.units.up_to_sign) or any(
         doubt in note for note in found.certificate.notes for doubt in DOUBTS
     )
@@ -57,7 +67,9 @@ def gather(report: Row) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = defaultdict(list)
     for row in report["rows"]:
         near = "" if row["angle"] is None else f", two units {row['angle']:g}° apart"
-        found[f"d = {row['d']}, m = {row['m']}{near}"].append(row)
+        units = "" if row["activation"] == "relu" else f", {row['activation']}"
+        at = f", n = {row['n']}, signal over noise {row['ratio']:g}"
+        found[f"d = {row['d']}, m = {row['m']}{near}{units}{at}"].append(row)
     return found
 
 
@@ -72,7 +84,8 @@ def elsewhere(report: Row) -> dict[str, str]:
     for name, rows in gather(report).items():
         noisy = sum(row["status"] == Status.NOISY.value for row in rows)
         p = rows[0]["m"] * (rows[0]["d"] + 1)
-        line = [name, f"{rows[0]['n']}", f"{rows[0]['n'] / p:.0f}", f"{rows[0]['ratio']:g}", f"{noisy} of {len(rows)}"]
+        line = [name.split(", n =")[0], f"{rows[0]['n']}", f"{rows[0]['n'] / p:.0f}", f"{rows[0]['ratio']:g}"]
+        line.append(f"{noisy} of {len(rows)}")
         lines.append([*line, _share(rows), _share([row for row in rows if not row["doubt"]])])
     header = [
         "planted network",
