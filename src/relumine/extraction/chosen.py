@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.lines import Ask, Crossings, Line, Noise, kinks
+from relumine.extraction.lines import Ask, kinks
+from relumine.extraction.pieces import Crossings, Line, Noise
 from relumine.extraction.queries import Ended
 from relumine.extraction.sampling import Domain
 from relumine.extraction.units import Precision, bluntness, roomiest, units_of_line

@@ -27,11 +27,13 @@ how far a prediction extrapolates. What is left too short for any difference to 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from relumine.extraction.pieces import SURE, Crossings, Line, Noise, Piece, crossing
 
 Array = NDArray[np.float64]
 Ask = Callable[[Array], Array]
@@ -46,162 +48,12 @@ _SHORT = 1e-8  # noise that leaves a stub no digit of slope
 _OUTER = 1e-11  # the same far out, where slopes that cancel leave fewer digits
 _WIDEST = 1e-2  # radians that a stub may take where answers are rough
 _INNER = 30.0  # up to so many τ rounding is taken for constant, beyond for proportional to |t|
-_SURE = 12.0  # standard deviations of noise within which a value fits: rounding errors are not normal
 _ROUNDS = 120  # a kink takes about two rounds for every halving between it and its neighbours
 _APART = 4.0  # a point beside a crossing lies where the two lines differ by this many times what still fits
 _BLUNT = 4.0  # a stretch on which two lines differ by less than so many times what fits is not split further
 _TRIES = 6  # places at which a stub is tried in a stretch, each narrower than the last
-_POINT = 1e-12  # two points no further apart than this, relative to where they are, are one place,
-_LEAP = 1e4  # and values that differ there by so many standard deviations are a jump of f
 _VAGUE = 1e-3  # a value that may be off by this share of what tells two pieces apart is not told by them
 _NEAR = 0.05  # a crossing nearer to an end than this share of the stretch is no good place to split
-
-
-@dataclass(frozen=True)
-class Line:
-    """x(t) = ``origin`` + t·``direction`` for t in ``reach``; ``scale`` τ: φ = arctan(t/τ) spreads the kinks evenly."""
-
-    origin: Array
-    direction: Array
-    reach: tuple[float, float]
-    scale: float = 1.0
-
-    def at(self, t: Array) -> Array:
-        """Points (n, d)."""
-        return np.asarray(self.origin + np.asarray(t, dtype=np.float64)[..., None] * self.direction)
-
-    def angle(self, t: float) -> float:
-        """φ = arctan(t/τ)."""
-        return float(np.arctan2(t, self.scale))
-
-    def place(self, angle: float) -> float:
-        """The place τ tan φ, within reach."""
-        return float(np.clip(self.scale * np.tan(angle), *self.reach))
-
-
-@dataclass
-class Noise:
-    """σ(t) = ``level`` + ``growth``·|t|, (q,): rounding grows with the numbers it rounds.
-
-    ``relative``: to the values. ``curved``: it grew with the stubs, so the function bends everywhere, a little.
-    """
-
-    level: Array
-    growth: Array
-    relative: float = 0.0
-    curved: bool = False
-
-    def __call__(self, t: float | Array) -> Array:
-        """σ at t: (q,) for a number, (n, q) for n of them."""
-        return np.asarray(self.level + np.multiply.outer(np.abs(t), self.growth))
-
-
-class Piece:
-    """A stretch of a line on which f is affine, known by points on it: ``t`` (n,) increasing, ``v`` (n, q)."""
-
-    def __init__(self, t: Array, v: Array, noise: Noise) -> None:
-        order = np.argsort(t)
-        self.t, self.v, self.noise = t[order], v[order], noise
-        self.into: Piece | None = None
-
-    def find(self) -> Piece:
-        """The piece that this one has become part of."""
-        piece = self
-        while piece.into is not None:
-            piece = piece.into
-        return piece
-
-    def add(self, t: float, v: Array) -> None:
-        """One more point on this piece."""
-        at = int(np.searchsorted(self.t, t))
-        self.t, self.v = np.insert(self.t, at, t), np.insert(self.v, at, v, axis=0)
-
-    def join(self, other: Piece) -> None:
-        """The same piece after all."""
-        joined = Piece(np.concatenate([self.t, other.t]), np.concatenate([self.v, other.v]), self.noise)
-        self.t, self.v, other.into = joined.t, joined.v, self
-
-    @property
-    def lo(self) -> float:
-        """The leftmost point known."""
-        return float(self.t[0])
-
-    @property
-    def hi(self) -> float:
-        """The rightmost point known."""
-        return float(self.t[-1])
-
-    @property
-    def slope(self) -> Array:
-        """∂f/∂t, (q,): between the outermost points, where a difference has the most digits."""
-        return np.asarray((self.v[-1] - self.v[0]) / (self.t[-1] - self.t[0]))
-
-    @property
-    def error(self) -> Array:
-        """Standard deviation of the slope, (q,)."""
-        return np.asarray(np.hypot(self.noise(self.hi), self.noise(self.lo)) / (self.hi - self.lo))
-
-    def value(self, t: float) -> Array:
-        """The piece's affine function at t, (q,)."""
-        end = -1 if abs(t - self.t[-1]) < abs(t - self.t[0]) else 0
-        return np.asarray(self.v[end] + (t - self.t[end]) * self.slope)
-
-    def nearby(self, t: float) -> Array:
-        """The same from the point known nearest to t: far out rounding is a thousand times more."""
-        at = int(np.argmin(np.abs(self.t - t)))
-        return np.asarray(self.v[at] + (t - self.t[at]) * self.slope)
-
-    def doubt(self, t: float) -> Array:
-        """Standard deviation of ``value(t)`` minus an answer at t, (q,)."""
-        away = max(self.lo - t, t - self.hi, 0.0)
-        ends = np.maximum(self.noise(self.lo), self.noise(self.hi))
-        return np.asarray(np.hypot(self.noise(t), ends) + away * self.error)
-
-    def fits(self, t: float, v: Array) -> bool:
-        """Whether an answer at t may belong to this piece."""
-        return bool((np.abs(v - self.value(t)) <= _SURE * self.doubt(t)).all())
-
-    def straight(self) -> bool:
-        """Whether all points known fit the line through the outermost two."""
-        return len(self.t) < 3 or all(self.fits(t, v) for t, v in zip(self.t[1:-1], self.v[1:-1]))
-
-
-@dataclass(frozen=True)
-class Crossings:
-    """The kinks of one line; see the module's text."""
-
-    line: Line
-    t: Array
-    jump: Array
-    pieces: tuple[Piece, ...]
-    noise: Noise
-    doubts: tuple[tuple[float, float], ...] = ()
-
-    def without(self, r: int) -> Crossings:
-        """The same without piece r (not an outer one): its two kinks become one, where the pieces beside it meet."""
-        one, two = self.pieces[r - 1], self.pieces[r + 1]
-        crossing = _Stretch(0, one, two).crossing()
-        t = 0.5 * (one.hi + two.lo) if crossing is None else crossing
-        return replace(
-            self,
-            t=np.concatenate([self.t[: r - 1], [t], self.t[r + 1 :]]),
-            jump=np.concatenate([self.jump[: r - 1], [two.slope - one.slope], self.jump[r + 1 :]]),
-            pieces=self.pieces[:r] + self.pieces[r + 1 :],
-        )
-
-    @property
-    def leaps(self) -> bool:
-        """Whether f itself jumps somewhere, by more than any noise: between two points next to each other."""
-        for one, two in pairwise(self.pieces):
-            near = two.lo - one.hi <= _POINT * (self.line.scale + abs(one.hi))
-            if near and (np.abs(two.v[0] - one.v[-1]) > _LEAP * np.maximum(one.doubt(two.lo), two.doubt(one.hi))).any():
-                return True
-        return False
-
-    @property
-    def whole(self) -> bool:
-        """Whether every stretch was resolved: no kink between the ends of reach is missing but by coincidence."""
-        return not self.doubts
 
 
 @dataclass
@@ -221,23 +73,15 @@ class _Stretch:
     fair: bool = True
 
     def crossing(self) -> float | None:
-        """Where the two lines meet, least squares over the outputs in units of their noise; None if nowhere inside."""
-        a, b = self.left.hi, self.right.lo
-        sigma = self.left.noise(0.5 * (a + b))
-        bend = (self.right.slope - self.left.slope) / sigma
-        size = float(bend @ bend)
-        if not size > 0.0:
-            return None
-        gap = (self.left.value(a) - self.right.value(a)) / sigma
-        t = a + float(gap @ bend) / size
-        return t if a < t < b else None
+        """Where the two lines meet; None if nowhere inside."""
+        return crossing(self.left, self.right)
 
     def blunt(self) -> bool:
         """Whether the stretch is so short that the two lines cannot be told apart on it."""
         middle = 0.5 * (self.left.hi + self.right.lo)
         apart = np.abs(self.right.slope - self.left.slope) * (self.right.lo - self.left.hi)
         gap = np.abs(self.right.value(middle) - self.left.value(middle))
-        return bool((apart + gap <= _BLUNT * _SURE * self.left.noise(middle)).all())
+        return bool((apart + gap <= _BLUNT * SURE * self.left.noise(middle)).all())
 
     def agree(self) -> bool:
         """Whether the outermost points of either piece fit the other."""
@@ -432,7 +276,7 @@ class _Search:
     def _apart(self, s: _Stretch, t: float) -> float:
         """How far from a crossing t the two lines can be told apart."""
         bend = np.abs(s.right.slope - s.left.slope)
-        doubt = _SURE * np.maximum(s.left.doubt(t), s.right.doubt(t))
+        doubt = SURE * np.maximum(s.left.doubt(t), s.right.doubt(t))
         return _APART * float((doubt / np.maximum(bend, np.finfo(float).tiny)).min())
 
     def _between(self, s: _Stretch, share: float) -> float:
@@ -495,7 +339,7 @@ class _Search:
         assert s.point is not None
         t, v = s.point
         apart = np.abs(s.left.value(t) - s.right.value(t))
-        return bool((_SURE * piece.doubt(t) > _VAGUE * np.maximum(apart, np.abs(v - piece.value(t)))).all())
+        return bool((SURE * piece.doubt(t) > _VAGUE * np.maximum(apart, np.abs(v - piece.value(t)))).all())
 
     def _checked(self, s: _Stretch, value: Array) -> None:
         """The point asked in the middle belongs to a piece if one between the two does, on the line through both."""
@@ -589,7 +433,7 @@ def _without_seams(pieces: list[Piece]) -> list[Piece]:
     kept = pieces[:1]
     for piece in pieces[1:]:
         last = kept[-1]
-        equal = (np.abs(piece.slope - last.slope) <= _SURE * (piece.error + last.error)).all()
+        equal = (np.abs(piece.slope - last.slope) <= SURE * (piece.error + last.error)).all()
         both = Piece(np.concatenate([last.t, piece.t]), np.vstack([last.v, piece.v]), last.noise)
         if equal and both.straight():
             kept[-1] = both

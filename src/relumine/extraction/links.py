@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.lines import Line
+from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Queries, Unanswered
 from relumine.extraction.sampling import Domain
 from relumine.links import Link, link_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.extraction.lines import Line
+from relumine.extraction.pieces import Line
 from relumine.network import Network
 from relumine.results import InvalidInput
 

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.lines import Ask, Crossings
+from relumine.extraction.lines import Ask
+from relumine.extraction.pieces import Crossings
 from relumine.network import Network
 
 Array = NDArray[np.float64]

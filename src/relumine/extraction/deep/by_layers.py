@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.whole import Found, extract_deep
-from relumine.extraction.lines import Line
+from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Queries
 from relumine.extraction.sampling import Domain
 from relumine.network import Network

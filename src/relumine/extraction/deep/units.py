@@ -11,7 +11,7 @@ from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.kinks import Segment, on_lines, segments
 from relumine.extraction.deep.witnesses import Chord, Witness, jumps, measure, witnesses_of
-from relumine.extraction.lines import Line
+from relumine.extraction.pieces import Line
 
 Array = NDArray[np.float64]
 

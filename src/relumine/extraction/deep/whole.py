@@ -19,7 +19,7 @@ from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.signs import signs
 from relumine.extraction.deep.units import Layer, Unit
 from relumine.extraction.deep.wide import behind
-from relumine.extraction.lines import Line
+from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Ended, Unanswered
 from relumine.run import Run
 
