@@ -22,7 +22,7 @@ from relumine.formats.files import write_atomically
 from relumine.links import Link
 from relumine.network import Network
 from relumine.report import write_text
-from relumine.results import InvalidInput, Status
+from relumine.results import InvalidInput, Status, counted
 
 Array = NDArray[np.float64]
 
@@ -54,8 +54,14 @@ def predict(
     inputs, truth = _columns(table, net, columns_of(features) or _remembered(network, table))
     for sentence in table.assumed:
         talk.note(sentence)
-    source = table.source(inputs, [] if truth is None else [truth], skip_bad_rows)
-    samples = materialise(source)
+    try:
+        source = table.source(inputs, [] if truth is None else [truth], skip_bad_rows)
+        samples = materialise(source)
+    except InvalidInput as error:
+        if "impute" not in (error.remedy or ""):
+            raise
+        remedy = "fill gaps as for the rows the network was found from, or leave such rows out with bad_rows='skip'"
+        raise InvalidInput(error.problem, argument=error.argument, remedy=remedy) from None
     if source.skipped:
         talk.note(f"left out: {source.skipped} rows with missing values or text")
     X = samples.X
@@ -63,7 +69,7 @@ def predict(
     if labels.link:
         talk.note(f"predictions are what was observed, through the link ({labels.link}) kept with the network")
     content: dict[str, Any] = {"rows": len(X), "features": inputs, "written": {}}
-    words = f"{len(X)} rows"
+    words = counted(len(X), "row")
     if truth and predicted.ndim == 1:
         error = float(np.sqrt(np.mean((samples.Y[:, 0] - predicted) ** 2)))
         content["rms_error"] = error
