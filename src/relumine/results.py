@@ -217,8 +217,8 @@ ProgressCallback = Callable[[Progress], None]
 
 
 def counted(k: int, thing: str) -> str:
-    """A number and what it counts: '1 row', '1 078 rows'."""
-    return f"{k:,} {thing}{'' if k == 1 else 's'}".replace(",", " ")
+    """A number and what it counts: '1 row', '1,078 rows'."""
+    return f"{k:,} {thing}{'' if k == 1 else 's'}"
 
 
 def described(net: Network) -> str:
@@ -366,7 +366,7 @@ class Certificate:
         Examples
         --------
         >>> Certificate(1e-15, 20, confirmed=1078, unseen=3 / 1078).evidence
-        'confirmed by 1 078 rows; at most 0.28 % of inputs like these may still differ (95 %)'
+        'confirmed by 1,078 rows; at most 0.28 % of inputs like these may still differ (95 %)'
         """
         if self.confirmed < 1:
             return ""
@@ -465,6 +465,8 @@ class Recovery:
         """One sentence: what was recovered. The same in the terminal, in the report and in a notebook."""
         net = self.network
         if self.ok and not net.m:
+            if not np.any(net.v) and self.status is Status.EXACT:
+                return f"No hidden unit found: {self.origin.target or 'y'} is the same in every row."
             share = self._explained()
             words = (
                 f" explains {100.0 * share:.3g} % of the variance of {self.origin.target or 'y'}"

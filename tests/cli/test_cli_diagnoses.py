@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -91,9 +92,16 @@ def test_gaps_are_filled_with_the_median(tmp_path: Path) -> None:
     lines = [f"{'' if i == 3 else a},{b},{a + 2 * b}" for i, (a, b) in enumerate(X.tolist())]
     path = tmp_path / "gaps.csv"
     path.write_text("\n".join(["u,v,y", *lines]), encoding="utf-8")
-    assert "row 5" in run("recover", path, "--width", 0).stderr
-    result = run("recover", path, "--width", 0, "--impute", "median")
-    assert "column 'u': 1 missing values filled with its median" in result.stderr
+    refused = run("recover", path, "--width", 0).stderr
+    assert "row 5" in refused
+    assert "--impute median" in refused
+    result = run("recover", path, "--width", 0, "--impute", "median", "--out", tmp_path / "net.safetensors", "--force")
+    new_rows = run(
+        "predict", tmp_path / "net.safetensors", path
+    ).stderr  # which has no --impute: the medians are not kept
+    assert "--impute" not in new_rows
+    assert "fill gaps as for the rows" in new_rows
+    assert "column 'u': 1 missing value filled with its median" in result.stderr
     source = rl.data.sources.open_source(path, target="y", impute="median")
     assert source.head().X[3, 0] == np.median(np.delete(X[:, 0], 3))
     assert run("recover", path, "--impute", "mean").exit_code == 2
@@ -101,6 +109,30 @@ def test_gaps_are_filled_with_the_median(tmp_path: Path) -> None:
     refused = run("recover", path, "--width", 0, "--impute", "median").stderr
     assert "target column 'y' is nan" in refused
     assert "row 22" in refused  # as a spreadsheet counts
+
+
+def test_a_constant_target_is_named(tmp_path: Path) -> None:
+    rows = np.column_stack([np.random.default_rng(0).normal(size=(60, 2)), np.full(60, 3.0)])
+    np.savetxt(tmp_path / "a.csv", rows, delimiter=",", header="u,v,load", comments="")
+    result = run("recover", tmp_path / "a.csv")
+    assert result.stdout.startswith("No hidden unit found: load is the same in every row")
+
+
+def test_the_time_of_a_diagnosis_counts() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    found = rl.recover(X, X[:, 0] * X[:, 1], 2, rng=0, on_failure="return")
+    assert found.diagnosis is not None
+    assert found.stages[-1].name == "diagnosis"
+
+
+def test_what_a_diagnosis_advises_exists() -> None:
+    """Every activation named in an advice is one that --activation takes."""
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    found = rl.recover(X, X[:, 0] * X[:, 1], rng=0, on_failure="return")
+    assert found.diagnosis is not None
+    assert found.diagnosis.cause is Cause.SMOOTH
+    for name in re.findall("'([a-z]+)'", found.diagnosis.advice):
+        rl.activations.get(name)
 
 
 def test_dependent_columns_are_named_with_the_option_that_drops_one(tmp_path: Path) -> None:

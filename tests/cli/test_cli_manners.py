@@ -227,7 +227,7 @@ def test_terminal_and_report_say_the_same(tmp_path: Path, result: Recovery, caps
     certificate = Certificate(1e-15, 20, confirmed=1078, unseen=3 / 1078)
     finish(replace(result, certificate=certificate), Talk(), Outputs(page=tmp_path / "r.html"))
     terminal, page = capsys.readouterr().out, (tmp_path / "r.html").read_text(encoding="utf-8")
-    evidence = "confirmed by 1 078 rows; at most 0.28 % of inputs like these may still differ (95 %)"
+    evidence = "confirmed by 1,078 rows; at most 0.28 % of inputs like these may still differ (95 %)"
     for words in (evidence, result.headline.removesuffix(".")):
         assert words in terminal
         assert words in page

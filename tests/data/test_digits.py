@@ -27,7 +27,7 @@ def test_decimals(k):
     y = numbers(k)
     found = digits_of(y.round(k))
     assert found.rounding[0] == pytest.approx(error(y.round(k), y), rel=0.15)
-    assert f"{k} decimals" in found.words
+    assert f"{k} decimal{'s' * (k > 1)}," in found.words
 
 
 def test_whole_numbers():

@@ -330,6 +330,8 @@ def test_a_deep_network_has_a_picture_for_each_layer() -> None:
     assert [m[:7] for m in re.findall("<h2>(Layer [^<]*|The output[^<]*)<", text)] == ["Layer 1", "Layer 2", "The out"]
     assert text.count("<img ") == 5
     assert f"{deep_recovery().network.parameters} numbers" in text
+    assert "net.layers, net.head" in text
+    assert "net.W, net.b" not in text  # which a deep network does not have
     assert "Layer 1" in report.render(deep_recovery(3), features=[*"abcdef"])
     assert "layer 2" in deep_recovery()._repr_html_()
     assert "layer 1" in deep_recovery().network._repr_html_()

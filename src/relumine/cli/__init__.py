@@ -23,7 +23,7 @@ __all__ = ["app"]
 app = typer.Typer(
     name="relumine",
     cls=Guard,
-    help="Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs.",
+    help="Find the weights of an unknown neural network from samples of it, or by asking it.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 not recovered, 2 bad input, 3 stopped early, 4 a package is missing, 70 a fault of "
@@ -51,4 +51,4 @@ def main(
         bool, typer.Option("--traceback", help="Show where your own code failed (a black box); may stand anywhere.")
     ] = False,
 ) -> None:
-    """Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs."""
+    """Find the weights of an unknown neural network from samples of it, or by asking it."""

@@ -19,11 +19,15 @@ def advise(
     width: Annotated[int, typer.Option(help="Number of hidden units.")],
     activation: Annotated[str, typer.Option(help="relu, tanh, squared_relu, polynomial(0,0,0,1), …")] = "relu",
     samples: Annotated[int, typer.Option(help="Samples you have; 0: say how many are needed.", min=0)] = 0,
-    separated: Annotated[bool, typer.Option(help="Any separated isotropic weights, not random ones.")] = False,
+    separated: Annotated[
+        bool, typer.Option(help="Weights that are only known to be well separated, not random.")
+    ] = False,
     noise: Annotated[bool, typer.Option(help="The labels are noisy.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
 ) -> None:
-    """Can a network of this size be recovered, by which method, and roughly at what cost on this machine?
+    """Can a network of this size be recovered?
+
+    By which method, from how many samples, and roughly at what cost on this machine.
 
     Exit codes: 0 worth trying, 1 hopeless or beyond this machine, 2 bad input.
     """

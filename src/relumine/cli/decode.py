@@ -43,7 +43,9 @@ def decode(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Decode w from y = Σ_k relu(w_k + x_k): a file of rows in, a file with w out.
+    """Find the vector w in y = Σ_k relu(w_k + x_k).
+
+    A file of rows goes in, a file with w comes out.
 
     The file is written only if w was recovered.
     """

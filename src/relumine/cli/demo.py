@@ -34,7 +34,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of everything.", min=0, max=2**62)] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the picture goes.")] = Path("relumine-demo.png"),
 ) -> None:
-    """Hide a network, show only samples of it, and recover it before your eyes."""
+    """Hide a network, then find it again from samples."""
     if samples * dim > _MOST:
         raise InvalidInput(
             f"{samples} samples of {dim} inputs are more than a demo should draw; at most {_MOST // dim}"

@@ -16,7 +16,7 @@ from relumine.cli.recover import with_rows
 from relumine.cli.table import columns_of
 from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
-from relumine.results import InvalidInput, Origin
+from relumine.results import InvalidInput, Origin, counted
 
 __all__ = ["extract"]
 
@@ -30,23 +30,29 @@ def extract(
     ] = None,
     dim: Annotated[int | None, typer.Option(help="Number of inputs; an ONNX file knows it.", min=1, max=10**6)] = None,
     width: options.Width = None,
-    depth: Annotated[int | None, typer.Option(help="Hidden layers, where known; default: found.", min=1)] = None,
-    widths: Annotated[str | None, typer.Option(help="Units of each hidden layer, where known: 32,32.")] = None,
-    budget: Annotated[int | None, typer.Option(help="Most rows to ask; default: enough.", min=1, max=10**9)] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="Number of hidden layers, if you know it; default: found.", min=1)
+    ] = None,
+    widths: Annotated[str | None, typer.Option(help="Units of each hidden layer, if you know them: 32,32.")] = None,
+    budget: Annotated[
+        int | None, typer.Option(help="Most rows to ask; default: as many as it takes.", min=1, max=10**9)
+    ] = None,
     random_rows: Annotated[bool, typer.Option("--random", help="Draw all rows instead of choosing them.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many rows it would take.")] = False,
     activation: options.ActivationName = "relu",
     link: options.Link = None,
     mean: Annotated[float | None, typer.Option(help="Where inputs usually are, 0 by default.")] = None,
-    scale: Annotated[float | None, typer.Option(help="How far from there, 1 by default.")] = None,
+    scale: Annotated[float | None, typer.Option(help="How far from --mean they usually are, 1 by default.")] = None,
     low: Annotated[
         float | None, typer.Option(help="Ask in the range --low … --high instead of N(0, 1); --low 0: positive inputs.")
     ] = None,
     high: Annotated[float | None, typer.Option(help="See --low.")] = None,
     fixed: Annotated[
-        str | None, typer.Option(help="Inputs that stay as they are, by number or name: 3=0.5,age=40.")
+        str | None, typer.Option(help="Inputs that must not change, by number or name: 3=0.5,age=40.")
     ] = None,
-    columns: Annotated[str | None, typer.Option(help="Names of the inputs, a,b,c: a DataFrame is handed over.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Names of the inputs, a,b,c; the function then gets a DataFrame.")
+    ] = None,
     total: Annotated[float | None, typer.Option(help="The inputs of every row sum to this.")] = None,
     rate_limit: Annotated[float | None, typer.Option(help="Most rows per second.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.")] = 300.0,
@@ -88,7 +94,8 @@ def extract(
         if dim is None:
             raise InvalidInput("--dry-run needs --dim, the number of inputs", argument="dim")
         for m in [width] if width is not None else [8, 32, 128]:
-            typer.echo(f"{dim}-{m}: about {estimate(dim, m)} rows, chosen; {5 * m * (dim + 1)} or more, random")
+            rows, drawn = estimate(dim, m), 5 * m * (dim + 1)
+            typer.echo(f"{counted(m, 'hidden unit')}: about {rows:,} rows ({drawn:,} or more with --random)")
         return
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does

@@ -56,13 +56,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on s
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save the network: .safetensors, .onnx, .npz or .json.")]
-ReportFile = Annotated[Path | None, typer.Option("--report", help="Write a page to look at, .html.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="Write a report, .html, to open in a browser.")]
 Save = Annotated[Path | None, typer.Option(help="Save the whole result, .json, for `relumine report`.")]
 Force = Annotated[bool, typer.Option("--force", help="Write --out even if the network was not recovered.")]
 Seconds = Annotated[float | None, typer.Option(help="Time limit; then the best so far is kept.")]
 Images = Annotated[str | None, typer.Option(help="Show units as images: HEIGHTxWIDTH or 'square'.")]
-Delimiter = Annotated[str | None, typer.Option(help="What separates the columns of a csv file; default: found out.")]
-DecimalMark = Annotated[str | None, typer.Option("--decimal", help="'.' or ',' in numbers; default: found out.")]
+Delimiter = Annotated[
+    str | None, typer.Option(help="What separates the columns of a csv file; default: seen from the file.")
+]
+DecimalMark = Annotated[
+    str | None, typer.Option("--decimal", help="'.' or ',' in numbers; default: seen from the file.")
+]
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
 ]
@@ -70,14 +74,19 @@ OneHot = Annotated[
     bool, typer.Option("--one-hot", help="Turn columns of text into columns of 0 and 1, one for each category.")
 ]
 Impute = Annotated[str | None, typer.Option(help="'median': fill missing inputs with the median of their column.")]
-Width = Annotated[int | None, typer.Option(help="Hidden units; default: found.", min=0, max=100_000)]
+Width = Annotated[int | None, typer.Option(help="Hidden units; default: found from the data.", min=0, max=100_000)]
 ActivationName = Annotated[str, typer.Option(help="Activation of the units.", autocompletion=_activations)]
 Link = Annotated[
     str | None, typer.Option(help="The outputs are probabilities: auto, logit, softmax; or exponentials: log.")
 ]
 Method = Annotated[str, typer.Option(help="auto, awasthi or zhong.", autocompletion=_methods)]
-Starts = Annotated[int | None, typer.Option(help="Most starts (20; 1 if hopeless).", min=1, max=100_000)]
-Target = Annotated[str | None, typer.Option(help="Output column; default: 'y', or the last. 'u,v' for several.")]
+Starts = Annotated[
+    int | None,
+    typer.Option(
+        help="Most random starts; default: 20, or 1 where theory says that no method can work.", min=1, max=100_000
+    ),
+]
+Target = Annotated[str | None, typer.Option(help="Output column; default: 'y', or the last one. Several: u,v.")]
 Features = Annotated[str | None, typer.Option(help="Input columns, a,b,c; default: all others.")]
 Ignore = Annotated[str | None, typer.Option(help="Columns to leave out, a,b,c.")]
 Checkpoint = Annotated[Path | None, typer.Option(help="Keep the state of a long run here, and go on from it.")]

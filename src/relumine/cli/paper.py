@@ -42,7 +42,10 @@ def paper(
         Path | None, typer.Option("--out", "-o", help="Folder for JSON and PNG; default: the paper's name.")
     ] = None,
 ) -> None:
-    """Run a paper's figure: numbers to JSON (a stopped run resumes), then the picture from the JSON."""
+    """Compute and draw a figure of a paper.
+
+    The numbers go to JSON (a stopped run resumes there), the picture is drawn from the JSON.
+    """
     if not name:
         if figure != "all" or quick or plot_only or workers is not None or out is not None:
             raise InvalidInput(f"name the paper; there are: {', '.join(papers())}")

@@ -17,12 +17,12 @@ from relumine.cli.options import AsJson, DecimalMark, Delimiter, Quiet, SkipBadR
 from relumine.cli.outcome import check_file, read_files
 from relumine.cli.table import Table, columns_of, open_table
 from relumine.cli.talk import Talk
-from relumine.data.sources import materialise
+from relumine.data.sources import Samples, Source, materialise
 from relumine.formats.files import write_atomically
 from relumine.links import Link
 from relumine.network import Network
 from relumine.report import write_text
-from relumine.results import InvalidInput, Status
+from relumine.results import InvalidInput, Status, counted
 
 Array = NDArray[np.float64]
 
@@ -54,8 +54,7 @@ def predict(
     inputs, truth = _columns(table, net, columns_of(features) or _remembered(network, table))
     for sentence in table.assumed:
         talk.note(sentence)
-    source = table.source(inputs, [] if truth is None else [truth], skip_bad_rows)
-    samples = materialise(source)
+    source, samples = _rows(table, inputs, [] if truth is None else [truth], skip_bad_rows)
     if source.skipped:
         talk.note(f"left out: {source.skipped} rows with missing values or text")
     X = samples.X
@@ -63,7 +62,7 @@ def predict(
     if labels.link:
         talk.note(f"predictions are what was observed, through the link ({labels.link}) kept with the network")
     content: dict[str, Any] = {"rows": len(X), "features": inputs, "written": {}}
-    words = f"{len(X)} rows"
+    words = counted(len(X), "row")
     if truth and predicted.ndim == 1:
         error = float(np.sqrt(np.mean((samples.Y[:, 0] - predicted) ** 2)))
         content["rms_error"] = error
@@ -77,6 +76,18 @@ def predict(
     else:
         talk.note(words)
         typer.echo(_csv(predicted), nl=False)
+
+
+def _rows(table: Table, inputs: list[str], truth: list[str], skip: bool) -> tuple[Source, Samples]:
+    """The rows to predict; how gaps were filled for the fit is not kept with the network, so they are an error here."""
+    try:
+        source = table.source(inputs, truth, skip)
+        return source, materialise(source)
+    except InvalidInput as gap:
+        if "impute" not in (gap.remedy or ""):
+            raise
+        remedy = "fill gaps as for the rows the network was found from, or leave such rows out with bad_rows='skip'"
+        raise InvalidInput(gap.problem, argument=gap.argument, remedy=remedy) from None
 
 
 def _columns(table: Table, net: Network, wanted: list[str]) -> tuple[list[str], str | None]:

@@ -61,9 +61,9 @@ def recover(
 ) -> None:
     """Recover the network behind a file of inputs and outputs.
 
-    Writes --out if the network was recovered, or the best so far if the search was stopped; with --force in any case,
-    as are the report and the saved result. Ends after ten minutes (more for large problems) unless --seconds sets
-    another limit. Losses are relative to the best affine fit, errors to the spread of y.
+    --out is written if the network was recovered, or with the best so far if the search was stopped; --force writes it
+    in any case. --report and --save are always written. The search ends after ten minutes (more for large problems);
+    --seconds sets another limit. Losses are relative to the best affine fit, errors to the spread of y.
     """
     talk, outputs = Talk(as_json, quiet), Outputs(out, report_file, save, force)
     outputs.check(*read_files(file))

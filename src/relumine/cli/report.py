@@ -23,7 +23,7 @@ def report(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a page to look at from a saved result."""
+    """Write a report, one HTML page, from a saved result."""
     check_file(out, (".html", ".htm"), sources=(result,))
     found = load(result)
     shape = image_shape(images, found.network.d)

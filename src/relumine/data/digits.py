@@ -63,7 +63,7 @@ def digits_of(values: Array, name: str = "y") -> Digits:
         "single": f"{name} has {min(about, 7)} digits (single precision)",
         "double": f"{name} has about {about} digits beside its mean: its offset of "
         f"{abs(float(columns[:, worst].mean())):.0e} takes the others",
-    }.get(kind, f"{name} has {kind} decimals, about {about} digits beside its mean")
+    }.get(kind, f"{name} has {kind} {'decimal' if kind == '1' else 'decimals'}, about {about} digits beside its mean")
     ordinary = kind == "double" and left > _FEW
     return Digits(rounding, left, "" if ordinary else words)
 

@@ -145,7 +145,7 @@ def _imported(module: str, name: str) -> Callable[[Array], Any]:
     try:
         found: Any = import_module(module)
     except (Exception, SystemExit) as error:  # the user's own code runs here, and may raise anything
-        raise InvalidInput(f"{module} cannot be imported: its own {type(error).__name__}: {error}") from error
+        raise InvalidInput(f"{module} cannot be imported ({type(error).__name__}: {error})") from error
     try:
         for part in name.split("."):
             found = getattr(found, part)

@@ -10,7 +10,7 @@ from relumine.extraction.lines import Ask
 from relumine.extraction.polish import Signed
 from relumine.extraction.sampling import Domain
 from relumine.network import Network
-from relumine.results import Certificate, Predictions, Status, Units
+from relumine.results import Certificate, Predictions, Status, Units, counted
 from relumine.run import Run
 
 Array = NDArray[np.float64]
@@ -46,13 +46,16 @@ def certify(
         word = f"{wrong} of {CONFIRM} fresh random rows contradict the network of {net.m} units."
     elif state.rough:
         word = (
-            f"{net.m} units; the relative error {residual:.1e} on {CONFIRM} fresh rows is the rounding of the answers "
-            f"(they have about {-np.log10(state.noise.relative):.0f} digits), and parameters are known no better than "
-            "that."
+            f"{counted(net.m, 'unit')}; the relative error {residual:.1e} on {CONFIRM} fresh rows is the rounding of "
+            f"the answers (they have about {-np.log10(state.noise.relative):.0f} digits), and parameters are known no "
+            "better than that."
         )
         status = Status.NOISY
     else:
-        status, word = Status.EXACT, f"{net.m} units; relative error {residual:.1e} on {CONFIRM} fresh random rows."
+        status, word = (
+            Status.EXACT,
+            f"{counted(net.m, 'unit')}; relative error {residual:.1e} on {CONFIRM} fresh random rows.",
+        )
     confirmed = 0 if wrong else CONFIRM
     certificate = Certificate(
         residual=residual,

@@ -206,7 +206,7 @@ def _smooth(failure: Failure) -> Words | None:
         return None
     return (
         f"The target is smooth, without kinks: as many tanh units leave {_times(other.times)} less of it unexplained.",
-        "Try activation='tanh' (or 'softplus', 'sigmoid'). If it is no network at all, "
+        "Try activation='tanh' (or 'gelu', 'sigmoid'). If it is no network at all, "
         "relumine.estimators.TwoLayerRegressor approximates it.",
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from os import PathLike
+from time import perf_counter
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -30,7 +31,7 @@ from relumine.recovery.large import first_rows, from_few
 from relumine.recovery.layers import recover_layers
 from relumine.recovery.linked import check_link, mapped_back
 from relumine.recovery.story import Case, Problem, solve
-from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, RelumineWarning, Status
+from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, RelumineWarning, Stage, Status
 from relumine.run import Run
 
 __all__ = ["recover"]
@@ -163,7 +164,10 @@ def recover(
     way = _several_layers if "widths" in asked.options else _of_a_paper if asked.method.name in _PAPERS else _own_way
     result = way(data, asked, run)
     if not result.ok:
-        result = diagnosed(result, _some(data), asked.width)
+        began = perf_counter()
+        with cores():  # small products: two BLAS threads take ten times as long as one where the processor is busy
+            result = diagnosed(result, _some(data), asked.width)
+        result = replace(result, stages=(*result.stages, Stage("diagnosis", perf_counter() - began)))
     if len(kept) < d:
         result = _with_constants(result, kept, d, names)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):

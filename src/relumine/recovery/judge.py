@@ -65,15 +65,17 @@ def _decided(e: Evidence) -> tuple[Status, str]:
             return found
     if e.rounded:
         return Status.NOISY, (
-            f"{e.units} units; what is left has standard deviation {e.noise:.3g} in the units of y, no more than their "
-            "rounding."
+            f"{counted(e.units, 'unit')}; what is left has standard deviation {e.noise:.3g} in the units of y, no more "
+            "than their rounding."
         )
     if not e.exact:
         return Status.NOISY, (
-            f"{e.units} units; what is left looks like noise of standard deviation {e.noise:.3g}, in the units of y."
+            f"{counted(e.units, 'unit')}; what is left looks like noise of standard deviation {e.noise:.3g}, in the "
+            "units of y."
         )
     error, rows = e.checked
-    return Status.EXACT, f"{e.units} units; error {error:.1e} of the spread of y on {rows} rows never used in the fit."
+    units = counted(e.units, "unit")
+    return Status.EXACT, f"{units}; error {error:.1e} of the spread of y on {rows} rows never used in the fit."
 
 
 # -- before any search --------------------------------------------------------------------------------------------
@@ -298,8 +300,8 @@ def with_answers(found: Recovery, answers: Answers) -> Recovery:
         status, message = (
             Status.NOISY,
             (
-                f"{found.network.m} units; the error of {error:.1e} of the spread of y that is left is the rounding of "
-                "answers in single precision, and the parameters are known no better than that."
+                f"{counted(found.network.m, 'unit')}; the error of {error:.1e} of the spread of y that is left is the "
+                "rounding of answers in single precision, and the parameters are known no better than that."
             ),
         )
     elif status is Status.NOISY and not known and not answers.rounded:

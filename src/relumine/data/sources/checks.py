@@ -107,7 +107,8 @@ def _good_rows(piece: Piece, kinds: Kinds, limit: float, skip: bool) -> NDArray[
             raise InvalidInput(
                 f"{kind}{called} is {value} in {place}row {piece.row + i}",
                 argument=kind,
-                remedy="drop or fill such rows, or leave them out with bad_rows='skip'",
+                remedy="drop or fill such rows, or leave them out with bad_rows='skip'"
+                + (", or fill gaps with impute='median'" if names and kind == kinds.X else ""),
             )
         good &= ~bad.any(axis=1)
         largest = float(np.abs(values[good]).max(initial=0.0))

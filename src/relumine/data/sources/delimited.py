@@ -48,8 +48,8 @@ class Csv:
         """Columns, and what the first block shows of those that are not numbers."""
         with reading(path, self.name):
             try:
-                reader = self._reader(path, None, None)
-                names, first = reader.schema.names, next(iter(reader), None)
+                with self._reader(path, None, None) as reader:  # closed: it reads ahead in a thread of its own
+                    names, first = reader.schema.names, next(iter(reader), None)
             except pa.ArrowInvalid as error:
                 self._fits(path, error)
                 raise

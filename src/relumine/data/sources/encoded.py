@@ -14,7 +14,7 @@ from relumine.data.sources.columns import Columns, pick
 from relumine.data.sources.delimited import Csv
 from relumine.data.sources.samples import Samples, as_samples
 from relumine.data.sources.tables import find_files, reader_of
-from relumine.results import InvalidInput
+from relumine.results import InvalidInput, counted
 
 Array = NDArray[np.float64]
 Levels = bool | Mapping[str, list[str]]  # whether text is turned into columns, or which texts of which column are
@@ -127,6 +127,6 @@ def _filled(name: str, column: Array, said: list[str]) -> Array:
         raise InvalidInput(f"column {name!r} has no values", argument="features", remedy=f"use ignore=[{name!r}]")
     if gaps.any():
         median = float(np.median(column[~gaps]))
-        said.append(f"column {name!r}: {gaps.sum()} missing values filled with its median {median:g}")
+        said.append(f"column {name!r}: {counted(int(gaps.sum()), 'missing value')} filled with its median {median:g}")
         column = np.where(gaps, median, column)
     return column

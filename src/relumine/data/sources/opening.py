@@ -86,7 +86,7 @@ def open_source(
     if chunk is not None and (not isinstance(chunk, int | np.integer) or chunk < 1):
         raise InvalidInput(f"chunk is a number of rows, at least 1; got {chunk!r}", argument="chunk")
     if impute not in (None, "median"):
-        raise InvalidInput(f"impute is 'median' or None, got {impute!r}", argument="impute")
+        raise InvalidInput(f"impute must be 'median', the only way there is; got {impute!r}", argument="impute")
     if ignore is not None and features is not None:
         raise InvalidInput("features= names the inputs, so ignore= has nothing to leave out", argument="ignore")
     features = Except(ignore) if ignore is not None else features  # type: ignore[assignment]  # one argument from here
