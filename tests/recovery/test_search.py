@@ -193,6 +193,16 @@ def test_hope_ends_where_every_start_ends_at_one_network() -> None:
     assert not looking.is_exact(looking.best)
 
 
+def test_a_width_that_is_too_small_is_left() -> None:
+    """Students of 1.5 times five or more units explain more than five do; on the way down from them eight are exact."""
+    _, task = task_of(6, 8, 4, 3)
+    looked = search.Search(task, 20, Run(np.random.default_rng(5)))
+    assert (found := looked._in_turn(5, task.widest(0.7))) is not None
+    assert looked.is_exact(found)
+    assert len(found.at.U) == 8
+    assert "widths" in {stage.name for stage in looked.stages}
+
+
 @pytest.mark.parametrize("rounds_done", [1, 2, 4])
 def test_a_search_that_is_stopped_returns_a_network_of_the_width(rounds_done: int) -> None:
     """In the middle of a cycle there are more units than were asked for; what is returned is what was contracted."""

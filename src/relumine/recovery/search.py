@@ -48,6 +48,9 @@ _ROUNDS = 3  # rounds for each start that is allowed: a round takes half the tim
 # Numbers for each parameter, and the rounds after which a network that is there has been found: planted networks take
 # one or two of them from 6 on and a few from 4 on (benchmarks, docs/recover.md); below that every round may be the one.
 _TELL = ((6.0, 10), (4.0, 20))
+# The same where the width is open: 60 rounds at 7 or 8 units did not find 10, and students of 11 fell to 1e-4 meanwhile.
+# So the width changes, at most so many times; to a quarter more units where the evidence names the same width again.
+_OPEN, _TURNS, _WIDER = 20, 3, 1.25
 _USUAL = 20  # starts, by default
 _WIDE = 16  # units from which a student that did not collapse is reason to ask for another explanation
 _IDLE, _LESS = 3, 0.97  # a chain ends after so many cycles that did not bring its loss below this share of its least
@@ -213,15 +216,16 @@ class Search:
 
     # -- a given width ---------------------------------------------------------------------------------------
 
-    def at_width(self, width: int) -> Fit | None:
+    def at_width(self, width: int, most: int | None = None) -> Fit | None:
         """Chains until a fit is exact, or two agree on a residual that looks like noise, or there is no more hope.
 
         That is after so many starts, or three times as many rounds, or when five chains end at one network; sooner
-        where there are many numbers for each parameter, unless what is left looks like noise.
+        where there are many numbers for each parameter, unless what is left looks like noise. Where the width is open,
+        that is after ``most`` rounds at the latest, or when students of two chains explain more.
         """
-        began = self.used + self.cycles
-        last, rounds = self.used + self.starts, began + _ROUNDS * self.starts
-        soon = began + self._rounds_that_tell(width)
+        first, began = self.used, self.used + self.cycles
+        last, rounds = first + self.starts, began + _ROUNDS * self.starts
+        soon = began + self._rounds_that_tell(width, _ROUNDS * self.starts if most is None else most)
         while self.used < last and self.used + self.cycles < rounds:
             at = self.used + self.cycles
             if self.best is not None and self._gives_up(at >= soon):
@@ -236,7 +240,7 @@ class Search:
                 break
             if self.agreeing >= _ALIKE or (self.agreeing >= 2 and self._only_noise(width)):
                 break
-            if self._over():
+            if self._over() or (most is not None and self.used >= first + 2 and self.rival(self.best or fit) is not None):
                 break
         return self.best
 
@@ -245,10 +249,10 @@ class Search:
         assert self.best is not None
         return self.starts <= _USUAL and not self.is_noise(self.best) and (told or self.otherwise)
 
-    def _rounds_that_tell(self, width: int) -> int:
+    def _rounds_that_tell(self, width: int, most: int) -> int:
         """After so many rounds a network that is there would have been found, given the numbers for each parameter."""
         ratio = self.task.values / self.task.parameters(width)
-        return next((rounds for least, rounds in _TELL if ratio >= least), _ROUNDS * self.starts)
+        return next((rounds for least, rounds in _TELL if ratio >= least), most)
 
     def _only_noise(self, width: int) -> bool:
         """Whether the best fit leaves only noise, and a student that begins at it does not find more."""
@@ -414,10 +418,35 @@ class Search:
         self.best, self.agreeing = None, 0
         if not width:
             return self.affine()
-        found = self.at_width(width)
-        if self.hopeless and found is not None and self.walked is not None and self.bic(self.walked) < self.bic(found):
-            self.best = found = self.walked
-        return found
+        return self._in_turn(width, widest)
+
+    def _in_turn(self, width: int, widest: int) -> Fit | None:
+        """Some rounds at one width, then at the next, until a fit is exact or nothing explains more; the best of them.
+
+        A student that explains more than the fits of its width is walked down like the first ones, and the evidence
+        names another width; or it names the same, which then had a few units too few.
+        """
+        ends: list[tuple[float, int, Fit]] = []
+        for _ in range(_TURNS):
+            self.best, self.agreeing, self.hopeless = None, 0, False
+            found = self.at_width(width, _OPEN)
+            if found is None or self._over() or self.is_exact(found):
+                return found
+            ends.append((self.bic(found), self.agreeing, found))
+            student = None if self.rival(found) is None else self.fallback
+            few = self._rounds_that_tell(width, _OPEN + 1) > _OPEN
+            if (student is None and not (self.hopeless and few)) or self.otherwise:
+                break
+            self.hopeless = True
+            exact = None if student is None else self._walk(student)
+            if exact is not None or self.interrupted:
+                return exact or self.best
+            named = min(self.evidence.values(), key=lambda e: e.bic).width
+            width = named if named != width else min(ceil(_WIDER * width), widest)
+        least, self.agreeing, self.best = min(ends, key=lambda end: end[0])
+        if self.hopeless and self.walked is not None and self.bic(self.walked) < least:
+            self.best, self.agreeing = self.walked, 0
+        return self.best
 
     @cached_property
     def otherwise(self) -> bool:
