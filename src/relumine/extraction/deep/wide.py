@@ -52,6 +52,7 @@ def behind(
     units = search.units(known)
     k = len(known.layers)
     at.known = known
+    at.confirm(len(units), search.rest())
     if len(lift.c):
         at.say(f"layer {k}: {len(lift.c)} units, signs from {len(units)} units of the next")
     if k + 1 >= _DEPTH:
@@ -82,6 +83,8 @@ class _Surfaces:
             rest = len(self.rest())
             mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
             at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
+            if turn:
+                at.confirm(len(self.surfaces), self.free)
             at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
             if turn == 1 and not lift.m and not self.free and (net := affine(at)) is not None:
                 found, _ = judge(at, net)
