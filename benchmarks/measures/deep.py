@@ -39,7 +39,7 @@ FULL: Row = {
     ],
     "files": ["2_deep_nn_32_2_2_1", "2_deep_nn_512_2_2_1", "2_deep_nn_1024_2_2_1"],
     "seeds": 3,
-    "first": 81000,
+    "first": 83000,
     "limit": 60.0,
 }
 QUICK: Row = {"shapes": ["8-6-5-1"], "files": [], "seeds": 1, "first": 81000, "limit": 60.0}

@@ -15,7 +15,7 @@ from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.surfaces import Lift, Surface, followed
+from relumine.extraction.deep.surfaces import Lift, Surface, _kinks, _onto, followed
 from relumine.extraction.deep.whole import _certain, extract_deep
 from relumine.extraction.deep.wide import oriented
 from relumine.extraction.deep.witnesses import Chord, witnesses_of
@@ -104,16 +104,17 @@ def test_a_surface_followed_is_the_unit_s():
     assert followed(ask, lift, lo, wrong, rng) is None
 
 
-def test_where_all_units_in_front_are_off_a_surface_ends_and_nothing_odd_is_asked():
-    truth = rl.planted.deep((3, 2, 2, 2, 1), rng=0)
-    (W, b), (A, e) = truth.hidden[:2]
-    lift, rng, asked = Lift(Known(3, ((W, b),)), A, e), np.random.default_rng(0), []
-    ask = Asked(lambda X: (asked.append(X), truth(X))[1], rng, np.inf, lambda: False)
-    off = np.linalg.lstsq(W, -3.0 - b, rcond=None)[0]  # no unit of the first layer is on here
-    assert not lift.known(off[None]).any()
-    for start in (off, *rng.normal(size=(30, 3))):
-        followed(ask, lift, start, rng.normal(size=3), rng)  # none of these is a kink; warnings are errors
-    assert asked
+def test_where_all_units_in_front_are_off_there_is_no_surface_and_nothing_odd_is_asked():
+    W, b = np.eye(2, 3), np.full(2, -1.0)
+    surface = Surface(Lift(Known(3, ((W, b),))), np.zeros(0), np.array([1.0, -1.0, 0.5]), np.ones(3, dtype=bool))
+    off = np.array([-1.0, 0.0, 0.0])
+    assert not surface.slope(off).any()
+    assert _onto(surface, off, -W[0], -W, -b, 0) is None  # warnings are errors
+    asked = []
+    ask = Asked(lambda X: (asked.append(X), np.abs(X[:, 0]))[1], np.random.default_rng(0), np.inf, lambda: False)
+    corner, found = _kinks(ask, [np.full(3, np.nan), 0.1 * W[0]], [W[0], W[0]])
+    assert corner is None
+    np.testing.assert_allclose(found, 0.0, atol=1e-12)
     assert all(np.isfinite(X).all() for X in asked)
 
 

@@ -81,9 +81,9 @@ class Inquiry:
 
         Moves start at random inputs, and on both sides of ``kinks``.
         """
-        sides = [w.point + side * w.gap * w.along for w in kinks for side in (-0.25, 0.25)]
         scale = 2.0 ** self.rng.uniform(-1.0, 1.5, size=(_MOVES, 1))
-        starts = [*(scale * self.rng.normal(size=(_MOVES, self.dim))), *sides]
+        starts = list(scale * self.rng.normal(size=(_MOVES, self.dim)))
+        starts += [w.point + side * w.gap * w.along for w in kinks for side in (-0.25, 0.25)]
         moves = [(x, other) for x in starts if (other := known.unseen_move(x, self.rng)) is not None]
         if not moves:
             return True

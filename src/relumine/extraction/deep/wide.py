@@ -102,7 +102,7 @@ class _Surfaces:
             if quiet > (4 if mostly else 1) * _QUIET and pairs is None:
                 break
         if known is None or not self.surfaces:
-            front = f"{len(lift.c)} units, the signs of which stay open; " if lift.m else ""
+            front = f"{len(lift.c)} units seem to be there, but their signs stay open; " if lift.m else ""
             hint = "; the box may be made of other pieces (maxima, sorting)" if lift.m and not at.known.layers else ""
             raise Stop(f"layer {k - 1}: {front}of the layer behind it {len(self.surfaces)} units were found{hint}")
         return known
