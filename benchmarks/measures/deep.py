@@ -130,8 +130,8 @@ def elsewhere(report: Row) -> dict[str, str]:
     words = (
         "`extract`, depth and widths unknown, random networks from `planted.deep` and three of other people. *Exact*: "
         "relative error at most 1e-9 on 1000 fresh rows and every parameter within 1e-6. *Function*: called exact, and "
-        f"right to 1e-6 on those rows. At most {report['settings']['limit']:g} s on the clock each, one thread; seeds from "
-        f"{report['settings']['first']}. `python -m benchmarks run --only deep`."
+        f"right to 1e-6 on those rows. At most {report['settings']['limit']:g} s on the clock each, one thread; seeds "
+        f"from {report['settings']['first']}. `python -m benchmarks run --only deep`."
     )
     return {"docs/deep.md": f"{words}\n\n{table(header, lines)}"}
 
