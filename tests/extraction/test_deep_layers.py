@@ -12,11 +12,13 @@ from relumine.cli import app
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.depth import is_deep
+from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.surfaces import Lift, Surface, followed
-from relumine.extraction.deep.whole import extract_deep
+from relumine.extraction.deep.surfaces import Lift, Surface, _kinks, _onto, followed
+from relumine.extraction.deep.whole import _certain, extract_deep
 from relumine.extraction.deep.wide import oriented
+from relumine.extraction.deep.witnesses import Chord, witnesses_of
 from relumine.extraction.lines import kinks
 from relumine.extraction.sampling import make_domain
 from relumine.results import Status
@@ -100,6 +102,20 @@ def test_a_surface_followed_is_the_unit_s():
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-6)
     wrong = normal + 0.1 * np.linalg.norm(normal) * rng.normal(size=4)
     assert followed(ask, lift, lo, wrong, rng) is None
+
+
+def test_where_all_units_in_front_are_off_there_is_no_surface_and_nothing_odd_is_asked():
+    W, b = np.eye(2, 3), np.full(2, -1.0)
+    surface = Surface(Lift(Known(3, ((W, b),))), np.zeros(0), np.array([1.0, -1.0, 0.5]), np.ones(3, dtype=bool))
+    off = np.array([-1.0, 0.0, 0.0])
+    assert not surface.slope(off).any()
+    assert _onto(surface, off, -W[0], -W, -b, 0) is None  # warnings are errors
+    asked = []
+    ask = Asked(lambda X: (asked.append(X), np.abs(X[:, 0]))[1], np.random.default_rng(0), np.inf, lambda: False)
+    corner, found = _kinks(ask, [np.full(3, np.nan), 0.1 * W[0]], [W[0], W[0]])
+    assert corner is None
+    np.testing.assert_allclose(found, 0.0, atol=1e-12)
+    assert all(np.isfinite(X).all() for X in asked)
 
 
 def test_other_coordinates():
@@ -195,13 +211,42 @@ def test_the_end_of_the_budget_is_the_end():
 
 def test_half_way_the_rest_can_be_asked():
     truth = rl.planted.deep((20, 10, 10, 1), rng=0)
-    found = rl.extract(truth, dim=20, rng=0, budget=3200, on_failure="return")
+    found = rl.extract(truth, dim=20, rng=0, budget=4200, on_failure="return")
     assert not found.ok
     assert found.rest is not None
     ((W1, b1),) = found.rest.layers
     assert rl.metrics.deep_match(truth, rl.DeepNetwork([(W1, b1)], truth.head))[1][0].max() < 1e-6
     X = np.abs(np.random.default_rng(0).normal(size=(5, 20)))
     assert found.rest.activations(X).shape == (5, 10)
+
+
+@pytest.mark.parametrize("missing", [None, 0, 5])
+def test_a_layer_that_lacks_a_unit_is_not_called_certain(missing):
+    truth = rl.planted.deep((20, 10, 10, 8, 1), rng=1).scaled()
+    first, (W2, b2) = truth.hidden[:2]
+    keep = np.arange(10) != (-1 if missing is None else missing)
+    run = Run.of(0)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False), 20, run)
+    at.known = Known(20, (first, (W2[keep], b2[keep])))
+    charts, starts, ends = chords(at.known, 12, at.rng)
+    found = segments(at.ask, starts, ends, 1.0, 8000)
+    seen = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0), 1.0)]
+    at.confirm(2, seen)
+    assert not at.certain  # too few units behind it
+    at.confirm(3, seen)
+    assert len(at.certain) == (2 if missing is None else 0)
+    at.certain = at.known.layers  # and where fewer kinks were seen, fresh lines show it at the end
+    assert [len(b) for _, b in _certain(at)] == ([10, 10] if missing is None else [10])
+
+
+@pytest.mark.parametrize("sizes", [(11, 4, 3, 1), (10, 8, 6, 1)])
+def test_what_is_called_certain_is_right_wherever_it_ends(sizes):
+    truth = rl.planted.deep(sizes, rng=1)
+    for budget in (1500, 2500, 3500):
+        layers = extract_deep(truth, sizes[0], Run.of(1), budget=budget).known
+        assert len(layers) <= 1
+        for V, c in layers:
+            assert rl.metrics.deep_match(truth, rl.DeepNetwork([(V, c)], truth.head))[1][0].max() < 1e-6
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -242,6 +242,8 @@ def _answered(log: Queries, where: Where, run: Run, asked: Asked) -> tuple[Recov
                 return other, "chosen", rest
             if result is None:  # the noise of a link was taken for depth
                 result, reason = by_lines(log, where.domain, run, shape.width, asked.activation)
+            if result is not None and log.link is None:
+                result = _noted(result, f"more layers were looked for, too. {other.message}")
         if result is not None:
             return result, "chosen", None
         log.set_aside()

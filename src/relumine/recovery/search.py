@@ -48,7 +48,7 @@ _ROUNDS = 3  # rounds for each start that is allowed: a round takes half the tim
 # Numbers for each parameter, and the rounds after which a network that is there has been found: planted networks take
 # one or two of them from 6 on and a few from 4 on (benchmarks, docs/recover.md); below that every round may be the one.
 _TELL = ((6.0, 10), (4.0, 20))
-# The same where the width is open: 60 rounds at 7 or 8 units did not find 10, and students of 11 fell to 1e-4 meanwhile.
+# The same where the width is open: 60 rounds at 7 or 8 units did not find 10, while students of 11 fell to 1e-4.
 # So the width changes, at most so many times; to a quarter more units where the evidence names the same width again.
 _OPEN, _TURNS, _WIDER = 20, 3, 1.25
 _USUAL = 20  # starts, by default
@@ -240,7 +240,8 @@ class Search:
                 break
             if self.agreeing >= _ALIKE or (self.agreeing >= 2 and self._only_noise(width)):
                 break
-            if self._over() or (most is not None and self.used >= first + 2 and self.rival(self.best or fit) is not None):
+            late = most is not None and self.used >= first + 2
+            if self._over() or (late and self.rival(self.best or fit) is not None):
                 break
         return self.best
 

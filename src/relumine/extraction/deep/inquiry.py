@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.witnesses import Witness
 from relumine.run import Run
 
 Array = NDArray[np.float64]
@@ -15,16 +18,27 @@ Pairs = tuple[Array, Array]
 __all__ = ["Inquiry", "Pairs", "Stop"]
 
 
+_MOVES = 25  # pairs of inputs that the known layers cannot tell apart
+_KINKS = 40  # kinks next to which they are looked for: a missing unit shows at each of its own
+_BEHIND = 3  # units found behind the known layers that make those certain
+
+
 class Stop(Exception):
     """Why the search ends here."""
 
 
 class Inquiry:
-    """``known``: the layers so far; ``pool``: random inputs and their answers; ``mark``: rows before this layer."""
+    """``known``: the layers so far; ``pool``: random inputs and their answers; ``mark``: rows before this layer.
+
+    ``certain``: the known layers that units behind them have confirmed; ``doubtful``: there were other candidates.
+    """
 
     def __init__(self, asked: Asked, dim: int, run: Run) -> None:
         self.ask, self.dim, self.run, self.rng = asked, dim, run, run.rng
         self.known = Known(dim)
+        self.certain: tuple[tuple[Array, Array], ...] = ()
+        self.doubtful = False
+        self._incomplete: tuple[tuple[Array, Array], ...] | None = None
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
         self.mark = 0
         self.notes: list[str] = []
@@ -47,6 +61,34 @@ class Inquiry:
             Y = self.ask.values(X)
             self.pool = (np.concatenate([self.pool[0], X]), np.concatenate([self.pool[1].reshape(-1, Y.shape[1]), Y]))
         return self.pool[0][:n], self.pool[1][:n]
+
+    def confirm(self, units: int, seen: list[Witness]) -> None:
+        """The known layers are certain once units behind them were found and no kink ``seen`` is one of a missing unit.
+
+        Units behind bend where they should only if most in front is right. A unit that is missing in the last known
+        layer has kinks that look like those of a deeper one; but on one side of them the box sees more than is known.
+        """
+        layers = self.known.layers
+        if units < _BEHIND or self.doubtful or len(layers) <= len(self.certain) or layers is self._incomplete:
+            return
+        if self.complete(self.known, [seen[i] for i in self.rng.permutation(len(seen))[:_KINKS]]):
+            self.certain = layers
+        else:
+            self._incomplete = layers
+
+    def complete(self, known: Known, kinks: Sequence[Witness] = ()) -> bool:
+        """Whether the box depends on nothing but the activations of these layers, as far as moves show.
+
+        Moves start at random inputs, and on both sides of ``kinks``.
+        """
+        scale = 2.0 ** self.rng.uniform(-1.0, 1.5, size=(_MOVES, 1))
+        starts = list(scale * self.rng.normal(size=(_MOVES, self.dim)))
+        starts += [w.point + side * w.gap * w.along for w in kinks for side in (-0.25, 0.25)]
+        moves = [(x, other) for x in starts if (other := known.unseen_move(x, self.rng)) is not None]
+        if not moves:
+            return True
+        y = self.ask(np.array(moves).reshape(-1, self.dim)).reshape(-1, 2)
+        return bool((np.abs(y[:, 0] - y[:, 1]) <= 1e-7 * (np.abs(y).max() + 1e-300)).all())
 
     def between(self, out: Array, good: Array) -> Pairs:
         """Pairs of inputs, one of which shows something that the other does not."""

@@ -33,7 +33,10 @@ def kind(ask: Asked, dim: int, rng: np.random.Generator) -> str:
         return "noisy"
     still = np.abs(after - before).max(axis=1) <= 1e-14 * size
     bent = np.abs(after + before - 2.0 * here).max(axis=1) > _BENT * size
-    # where a step is crossed the second difference is the whole step; a network that is mostly off slopes elsewhere
+    # a network that is mostly off slopes elsewhere; a step is as high on a shorter way, or not on it
     if (still | bent).all() and still.mean() > 0.5:
-        return "steps"
+        far, short = (after - before)[bent], np.concatenate([x - 0.1 * u, x + 0.1 * u])[np.tile(bent, 2)]
+        rise = -np.subtract(*np.split(ask.values(short), 2)) if bent.any() else far
+        if (np.minimum(np.abs(rise), np.abs(rise - far)) <= 1e-9 * size).all():
+            return "steps"
     return "smooth" if bent.mean() > 0.5 else "piecewise linear"

@@ -222,7 +222,7 @@ def _onto(surface: Surface, edge: Array, u: Array, rows: Array, offsets: Array, 
     """A point of the surface in the region behind an edge of it."""
     n = surface.slope(edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u)
     u = _tangent(u, n)
-    if rows[number] @ u <= 0.0:
+    if rows[number] @ u <= 0.0 or not n.any():
         return None
     x = edge + _AHEAD * min(_room(rows, offsets, edge, u, number), _size(edge)) * u
     return np.asarray(x - n * float(surface.value(x[None])[0]) / (n @ n))
@@ -304,6 +304,8 @@ def _holds(ask: Asked, surface: Surface, rng: Rng) -> bool:
             x = inside
         else:
             n = surface.slope(x)
+            if not n.any():
+                continue  # all units in front are off: there is no surface here
             n = n / np.linalg.norm(n)
             room = min(_room(rows, offsets, x, n), _room(rows, offsets, x, -n), _size(x))
             bases.append(x)

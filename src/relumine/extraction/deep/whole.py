@@ -14,11 +14,13 @@ from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kind import kind
+from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.signs import signs
 from relumine.extraction.deep.units import Layer, Unit
 from relumine.extraction.deep.wide import behind
+from relumine.extraction.deep.witnesses import Chord, witnesses_of
 from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Ended, Unanswered
 from relumine.run import Run
@@ -29,7 +31,7 @@ __all__ = ["Found", "extract_deep"]
 
 _ROUNDS, _BRIEF = 40, 8  # looks at a layer; where the one before it may be another
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
-_MOVES = 25  # pairs of inputs that the known layers cannot tell apart
+_FRESH, _MOST = 4, 8_000  # lines against which the layers are held where the search ends half-way; queries for each
 _OPEN = 6  # times that signs may stay open before the next layer is asked for them; at once where rows are dependent
 
 
@@ -83,9 +85,25 @@ def extract_deep(
             raise Stop(_KINDS[what])
         result = _layers(at, lines or [])
     except (Stop, OutOfBudget, Ended, Unanswered) as reason:
-        result = Found(None, at.known.layers, str(reason), 0, notes=at.notes)
+        result = Found(None, _certain(at), str(reason), 0, notes=at.notes)
     result.queries, result.seconds, result.trace = asked.count, time.perf_counter() - began, at.trace
     return result
+
+
+def _certain(at: Inquiry) -> tuple[tuple[Array, Array], ...]:
+    """The layers that are certain, once more held against fresh lines while the box may still be asked."""
+    layers = at.certain
+    if not layers:
+        return ()
+    charts, starts, ends = chords(Known(at.dim), _FRESH, at.rng)
+    try:
+        found = segments(at.ask, starts, ends, np.sqrt(at.dim), _MOST * len(starts))
+        seen = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0), 1.0)]
+        while layers and not at.complete(Known(at.dim, layers), seen):
+            layers = layers[:-1]
+    except (OutOfBudget, Ended, Unanswered):
+        pass
+    return layers
 
 
 def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -> Found:
@@ -102,6 +120,9 @@ def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -
     if isinstance(result, Found):
         return result
     furthest: tuple[int, Known, Stop] | None = None
+    # of several candidates, or of very few units that look alike, none is certain if it does not lead to the end
+    certain, doubt = len(result) == 1 and len(result[0][1]) > _FEW, at.doubtful
+    at.doubtful = doubt or not certain
     for W, b in result:
         at.known = Known(at.dim, (*before.layers, (W, b)))
         at.say(f"layer {k + 1}: {len(b)} units")
@@ -111,9 +132,7 @@ def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -
             if furthest is None or len(at.known.layers) > furthest[0]:
                 furthest = (len(at.known.layers), at.known, reason)
     assert furthest is not None
-    # of several candidates, or of very few units that look alike, none is certain if it does not lead to the end
-    certain = len(result) == 1 and len(result[0][1]) > _FEW
-    at.known = furthest[1] if certain else before
+    at.known, at.doubtful = furthest[1] if certain else before, doubt
     if k and not certain:
         return behind(at, turns=_BRIEF)
     raise furthest[2]
@@ -138,6 +157,7 @@ class _Looks:
             if not self.look(turn, given):
                 continue
             units = layer.accepted
+            self.at.confirm(len(units), layer.witnesses)
             seen = [u for u in layer.units if u.hits >= 2 and u.score > 0.5]
             self.at.run.report(f"layer {k + 1}", turn, float("nan"), len(units))
             found = self.last(turn, seen)
@@ -200,7 +220,7 @@ class _Looks:
             if xi.all():
                 W, b = xi[:, None] * np.array([u.w for u in some]), xi * np.array([u.c for u in some])
                 self.why = f"{len(some)} units, and the box sees more than they do"
-                if _complete(at, Known(at.dim, (*at.known.layers, (W, b)))):
+                if at.complete(Known(at.dim, (*at.known.layers, (W, b)))):
                     found.append((W, b))
             elif some is units or len(some) == len(units):
                 self.open += 1
@@ -210,6 +230,7 @@ class _Looks:
     def behind(self, units: list[Unit]) -> Found:
         """The layers from here on, where the signs stay open."""
         V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
+        self.at.doubtful |= len(units) <= _FEW
         # behind known layers the witnesses' normals are those of charts: new lines take their place
         return behind(self.at, V, c, [] if self.k else self.layer.witnesses)
 
@@ -221,21 +242,6 @@ def _check(layer: Layer) -> None:
     if bad > 2 + 0.1 * len(layer.witnesses):
         step = max(segment.step for segment in seen)
         raise Stop(f"not piecewise linear: {bad} stretches unresolved, step {step}")
-
-
-def _complete(at: Inquiry, known: Known) -> bool:
-    """Whether the box depends on nothing but the activations of the known layers, as far as moves show."""
-    pairs = []
-    for _ in range(_MOVES):
-        x = at.rng.normal(size=at.dim) * 2.0 ** at.rng.uniform(-1.0, 1.5)
-        other = known.unseen_move(x, at.rng)
-        if other is not None:
-            pairs.append((x, other))
-    if not pairs:
-        return True
-    y = at.ask(np.concatenate([np.array(pairs)[:, 0], np.array(pairs)[:, 1]]))
-    one, two = np.split(y, 2)
-    return bool((np.abs(one - two) <= 1e-7 * (np.abs(y).max() + 1e-300)).all())
 
 
 def _hypotheses(units: list[Unit], others: list[Unit]) -> list[list[Unit]]:

@@ -52,6 +52,7 @@ def behind(
     units = search.units(known)
     k = len(known.layers)
     at.known = known
+    at.confirm(len(units), search.rest())
     if len(lift.c):
         at.say(f"layer {k}: {len(lift.c)} units, signs from {len(units)} units of the next")
     if k + 1 >= _DEPTH:
@@ -82,6 +83,8 @@ class _Surfaces:
             rest = len(self.rest())
             mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
             at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
+            if turn:
+                at.confirm(len(self.surfaces), self.free)
             at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
             if turn == 1 and not lift.m and not self.free and (net := affine(at)) is not None:
                 found, _ = judge(at, net)
@@ -99,7 +102,7 @@ class _Surfaces:
             if quiet > (4 if mostly else 1) * _QUIET and pairs is None:
                 break
         if known is None or not self.surfaces:
-            front = f"{len(lift.c)} units, the signs of which stay open; " if lift.m else ""
+            front = f"{len(lift.c)} units seem to be there, but their signs stay open; " if lift.m else ""
             hint = "; the box may be made of other pieces (maxima, sorting)" if lift.m and not at.known.layers else ""
             raise Stop(f"layer {k - 1}: {front}of the layer behind it {len(self.surfaces)} units were found{hint}")
         return known
