@@ -133,24 +133,33 @@ def test_linear_units_have_a_singular_hessian() -> None:
 
 
 def test_intervals_are_counted(tmp_path: Path) -> None:
-    report = run("noise", tmp_path, problems=[[4, 2, 500, 10.0, None, 2], [3, 3, 300, 3.0, 30.0, 1]])
+    report = run("noise", tmp_path, problems=[[4, 2, 500, 10.0, None, "relu", 2], [3, 3, 300, 3.0, 30.0, "relu", 1]])
     first, second = noise.gather(report).values()
     assert [row["intervals"] for row in first] == [2 * 4 + 2 + 2] * 2
     assert 0.5 < noise.covered(first).rate <= 1.0
     text = noise.elsewhere(report)["docs/guarantees.md"]
     assert "| d = 4, m = 2 | 500 | 50 | 10 | 2 of 2 |" in text
     assert "two units 30° apart" in text
-    lost = {"d": 4, "m": 2, "n": 500, "ratio": 10.0, "angle": None, "status": "not recovered", "doubt": False}
+    lost = {
+        "d": 4,
+        "m": 2,
+        "n": 500,
+        "ratio": 10.0,
+        "angle": None,
+        "activation": "relu",
+        "status": "not recovered",
+        "doubt": False,
+    }
     report["rows"].append(lost | {"covered": 0, "intervals": 0})
     assert "| 2 of 3 |" in noise.elsewhere(report)["docs/guarantees.md"]
-    assert noise.comparable(report)["called noisy, d = 4, m = 2"] == Count(2, 3)
+    assert noise.comparable(report)["called noisy, d = 4, m = 2, n = 500, signal over noise 10"] == Count(2, 3)
     report["rows"] = [row | {"doubt": True} for row in second]
     assert noise.elsewhere(report)["docs/guarantees.md"].endswith("(1 fits) | no fits |")
 
 
 def test_intervals_cover_only_the_truth() -> None:
-    right = noise.fit(4, 2, 500, 10.0, None, 0.95, 60000)
-    narrow = noise.fit(4, 2, 500, 10.0, None, 0.01, 60000)
+    right = noise.fit(4, 2, 500, 10.0, None, "relu", 0.95, 60000)
+    narrow = noise.fit(4, 2, 500, 10.0, None, "relu", 0.01, 60000)
     assert narrow["covered"] < 0.25 * right["intervals"]  # half of them, if one end were not looked at
     assert 0.75 * right["intervals"] < right["covered"] <= right["intervals"]
 
