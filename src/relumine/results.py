@@ -423,7 +423,7 @@ class Recovery:
     @property
     def labels(self) -> Labels:
         """What a model file says beside the numbers of the network."""
-        return Labels(self.origin.features, self.status.value, "" if self.mapping is None else self.mapping.word)
+        return Labels(self.origin.features, self.status.value, "" if self.mapping is None else self.mapping.form.word)
 
     def export(self, path: str | PathLike[str], *, dtype: Literal["float64", "float32"] = "float64") -> None:
         """Write the network as a model file, with its status, its link and the names of its inputs.

@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 
 import relumine as rl
 from relumine.extraction import extract
-from relumine.links import Link, link_of
+from relumine.links import FORMS, Form, Link, form_of, link_of
 from relumine.results import InvalidInput, Status
 
 ONE = rl.planted.network(d=6, m=4, rng=1)
@@ -188,14 +188,15 @@ def test_what_no_link_can_map_back_is_said(box: Callable[[np.ndarray], np.ndarra
 )
 def test_values_and_answers_are_inverse(kind: str, numbers: list[float]) -> None:
     Z = np.reshape(numbers, (2, 3))
-    name = "logit" if kind == "pair" else kind
-    if name == "softmax":
+    form = form_of("two classes" if kind == "pair" else kind)
+    if form.name == "softmax":
         Z = Z - Z.mean(axis=1, keepdims=True)
     if kind == "pair":
         Z = Z[:, :1]
-    link = Link(name, pair=kind == "pair", least=(1e-290,) * (2 if kind == "pair" else 6 if name == "logit" else 3))
+    link = Link(form, least=(1e-290,))
     Y = link.answers(Z[:, 0]) if kind == "pair" else link.answers(Z)
-    assert np.abs(link.values(Y) - Z).max() < 1e-12 + (1e-12 if name in ("log", "softmax") else 2.0**-52 * np.exp(9.0))
+    lost = 2.0**-52 * np.exp(9.0) if form.name == "logit" else 1e-12
+    assert np.abs(link.values(Y) - Z).max() < 1e-12 + lost
 
 
 def test_which_small_parts_have_digits() -> None:
@@ -221,3 +222,14 @@ def test_smooth_logits_are_named() -> None:
     )
     assert found.status is Status.NOT_RECOVERED
     assert "activation='tanh'" in found.message
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.word)
+def test_a_link_recognises_its_own_answers(form: Form) -> None:
+    Z = np.random.default_rng(0).normal(size=(20, 3))
+    Y = form.answers(Z[:, 0] if form.stacked else Z)
+    assert form.refusal(Y) == ""
+    assert "" not in (form.refusal(-Y), form.note, form.before)
+    found = link_of("auto" if form.recognised else form.name, Y)
+    assert found is not None
+    assert found.form is form

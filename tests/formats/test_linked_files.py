@@ -11,7 +11,7 @@ import relumine as rl
 from relumine import report
 from relumine.formats import read_labels
 from relumine.formats.deep import labels_of
-from relumine.links import Link
+from relumine.links import Link, form_of
 from relumine.results import Certificate, ModelFileError, Recovery, Status
 
 PLAIN = rl.planted.network(d=4, m=3, rng=0)
@@ -26,7 +26,7 @@ CASES = [
 
 
 def result(net, word: str) -> Recovery:
-    return Recovery(net, Status.EXACT, "", Certificate(0.0, 10), mapping=Link.of(word))
+    return Recovery(net, Status.EXACT, "", Certificate(0.0, 10), mapping=Link(form_of(word)))
 
 
 @pytest.mark.parametrize(("net", "word"), CASES)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import relumine as rl
 from relumine import report
-from relumine.links import Link
+from relumine.links import Link, form_of
 from relumine.report import png, story
 from relumine.report.axes import label, linear_ticks, log_ticks
 from relumine.results import (
@@ -348,7 +348,7 @@ def test_a_deep_network_as_a_figure() -> None:
 )
 def test_a_link_is_shown_as_what_was_observed(word: str, says: str) -> None:
     q = 3 if word == "softmax" else 1
-    found = replace(deep_recovery(q), mapping=Link.of(word))
+    found = replace(deep_recovery(q), mapping=Link(form_of(word)))
     assert says in report.render(found)
     observed = story.shown(found)
     assert observed is not None

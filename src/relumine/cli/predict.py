@@ -19,7 +19,7 @@ from relumine.cli.table import Table, columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.data.sources import Samples, Source, materialise
 from relumine.formats.files import write_atomically
-from relumine.links import Link
+from relumine.links import form_of
 from relumine.network import Network
 from relumine.report import write_text
 from relumine.results import InvalidInput, Status, counted
@@ -58,7 +58,7 @@ def predict(
     if source.skipped:
         talk.note(f"left out: {source.skipped} rows with missing values or text")
     X = samples.X
-    predicted = net(X) if not labels.link else Link.of(labels.link).answers(net(X))
+    predicted = net(X) if not labels.link else form_of(labels.link).answers(net(X))
     if labels.link:
         talk.note(f"predictions are what was observed, through the link ({labels.link}) kept with the network")
     content: dict[str, Any] = {"rows": len(X), "features": inputs, "written": {}}

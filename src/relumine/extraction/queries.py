@@ -6,7 +6,7 @@ import io
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from relumine.extraction.boxes import Box, call, calls
 from relumine.formats.files import write_atomically
 from relumine.formats.npz import arrays
+from relumine.links import Link
 from relumine.results import InvalidInput, RelumineError
 from relumine.run import Run
 
@@ -41,14 +42,6 @@ class Unanswered(RelumineError):
 
 class _WrongShape(ValueError):
     """Not one answer for each row."""
-
-
-class Mapping(Protocol):
-    """What maps answers (n, q) back to values of a network, NaN where they have no digits."""
-
-    def values(self, Y: Array) -> Array:
-        """(n, q) or fewer columns."""
-        ...
 
 
 class Queries:
@@ -101,7 +94,7 @@ class Queries:
         self.box, self.dim, self.retries, self.pause, self.workers = box, dim, retries, pause, workers
         self.budget, self.timeout, self.run = budget, timeout, run or Run.of()
         self.way, self.seed = "", 0
-        self.link: Mapping | None = None
+        self.link: Link | None = None
         self.strict = False
         # rows of another run; a line met a jump; noise measured along a line; what the box is, in words
         self.resumed, self.jumps, self.roughness, self.what = False, False, np.zeros(1), ""
@@ -342,7 +335,7 @@ class Queries:
     @property
     def plain(self) -> bool:
         """Whether the values are one number a row: as the box answers, or as a link makes of two classes."""
-        return self._plain or self._q is None or getattr(self.link, "pair", False)
+        return self._plain or self._q is None or (self.link is not None and self.link.form.stacked)
 
     def some(self, most: int) -> tuple[Array, Array]:
         """A few of the rows answered and their values (k, q), from all over the log; with a link: rows with digits."""

@@ -9,6 +9,7 @@ import numpy as np
 from relumine.formats.deep import DeepParameters
 from relumine.formats.parameters import Parameters
 from relumine.formats.torch_module import _array, _linear, _name, _sigma, linked, nn, torch, two_rows
+from relumine.links import form_of
 from relumine.results import InvalidInput
 
 __all__ = ["from_module", "to_module"]
@@ -21,7 +22,7 @@ def to_module(p: DeepParameters, link: str = "") -> Any:
     """
     if p.v is not None:
         raise InvalidInput("the head has an affine part, which is no chain of layers: use .safetensors or .onnx")
-    if link == "two classes":
+    if link and form_of(link).stacked:
         weights, biases = (*p.weights[:-1], two_rows(p.weights[-1])), (*p.biases[:-1], two_rows(p.biases[-1]))
         p = p._replace(weights=weights, biases=biases)
     arrays = p.arrays()

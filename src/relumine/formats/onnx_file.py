@@ -27,6 +27,7 @@ from relumine.formats.parameters import (
     check_shape,
     signed,
 )
+from relumine.links import form_of
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
 __all__ = ["ending", "read", "to_bytes"]
@@ -86,14 +87,11 @@ def ending(h: Any, value: str, plain: bool, outputs: int, link: str) -> tuple[li
 
     The node for a plain output takes a constant ``axis``.
     """
-    if link == "two classes":  # the probabilities of −z and z
-        both = h.make_node("Concat", ["minus", value], ["pair"], axis=1)
-        return [h.make_node("Neg", [value], ["minus"]), both, h.make_node("Sigmoid", ["pair"], ["Y"])], [2]
     nodes = []
     if link:
-        op = {"logit": "Sigmoid", "softmax": "Softmax", "log": "Exp"}[link]
-        nodes.append(h.make_node(op, [value], ["linked"], **({"axis": 1} if link == "softmax" else {})))
-        value = "linked"
+        form = form_of(link)
+        nodes, value = form.onnx(h.make_node, value), "linked"
+        plain, outputs = plain and not form.stacked, 2 if form.stacked else outputs
     if plain:
         return [*nodes, h.make_node("Squeeze", [value, "axis"], ["Y"])], []
     return [*nodes, h.make_node("Identity", [value], ["Y"])], [outputs]

@@ -10,6 +10,7 @@ import numpy as np
 from relumine import activations
 from relumine.activations import LeakyReLU
 from relumine.formats.parameters import Array, Parameters
+from relumine.links import form_of
 from relumine.results import InvalidInput
 
 try:
@@ -67,7 +68,7 @@ def to_module(p: Parameters, link: str = "") -> Any:
 
     With a ``link`` the last layer is Sigmoid, Softmax or Exp; two classes are the softmax of (0, z).
     """
-    if link == "two classes":
+    if link and form_of(link).stacked:
         one = p.arrays()
         p = p._replace(a=two_rows(one["a"]), v=two_rows(one["v"]), c=two_rows(one["c"]))
     arrays = {name: torch.from_numpy(array) for name, array in p.arrays().items()}
@@ -82,8 +83,8 @@ def to_module(p: Parameters, link: str = "") -> Any:
 
 def linked(module: Any, link: str) -> Any:
     """The layers of a module and that of the link."""
-    layers = {"logit": nn.Sigmoid, "log": Exp, "softmax": lambda: nn.Softmax(1), "two classes": lambda: nn.Softmax(1)}
-    return nn.Sequential(*module, layers[link]()) if link else module
+    layers = {"Sigmoid": nn.Sigmoid, "Exp": Exp, "Softmax": lambda: nn.Softmax(1)}
+    return nn.Sequential(*module, layers[form_of(link).torch]()) if link else module
 
 
 def two_rows(part: Array) -> Array:

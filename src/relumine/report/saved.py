@@ -19,7 +19,7 @@ from relumine.deep import DeepNetwork
 from relumine.extraction import Extraction
 from relumine.formats.files import write_atomically
 from relumine.formats.json_text import parsed
-from relumine.links import Link
+from relumine.links import Link, form_of
 from relumine.network import Network
 from relumine.results import (
     Cause,
@@ -157,7 +157,7 @@ def from_dict(content: Mapping[str, Any]) -> Recovery:
     parts: dict[str, Any] = {
         key: kind(content.get(key) if key == "diagnosis" else content[key]) for key, kind in kinds.items()
     }
-    parts["mapping"] = _or_none(Link.of)(content.get("link"))
+    parts["mapping"] = _or_none(lambda word: Link(form_of(word)))(content.get("link"))
     if asked is None:
         return Recovery(network, **parts)
     return Extraction(network, **parts | {key: _whole(asked[key]) for key in _ASKED})

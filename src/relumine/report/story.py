@@ -186,7 +186,7 @@ def shown(found: Recovery) -> Predictions | None:
 
 def observed(found: Recovery) -> str:
     """What stands before the name of the target in the network's formula: the link."""
-    return {None: "", "log": "log ", "softmax": "logits of "}.get(found.link, "logit of ")
+    return "" if found.mapping is None else found.mapping.form.before
 
 
 def deep(found: Recovery) -> DeepNetwork | None:
