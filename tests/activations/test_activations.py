@@ -13,22 +13,8 @@ from relumine import Network, metrics, planted
 from relumine import activations as act
 from relumine.results import InvalidInput, ModelFileError
 
-NAMES = (
-    "relu",
-    "leaky_relu",
-    "leaky_relu(0.1)",
-    "leaky_relu(-1)",
-    "squared_relu",
-    "sigmoid",
-    "tanh",
-    "gelu",
-    "silu",
-    "erf",
-    "linear",
-    "quadratic",
-    "polynomial(0.5,-1,0,2)",
-    "polynomial(1,2,-0.5,0,0.25)",
-)
+NAMED = tuple(name for name in act.names() if "(" not in name)
+NAMES = (*NAMED, "leaky_relu(0.1)", "leaky_relu(-1)", "polynomial(0.5,-1,0,2)", "polynomial(1,2,-0.5,0,0.25)")
 every = pytest.mark.parametrize("name", NAMES)
 
 

@@ -8,12 +8,13 @@ package asks *which* activation it has; it asks what the activation can do:
   affine part. ReLU: (1, −1, 0). An even σ: (1, 0, 0). An odd σ: (−1, 0, 0). Sigmoid: (−1, 0, 1).
 - ``kinks``: where σ is not smooth.
 - ``hermite(k, b, r)``: c_k(r, b) = E[σ(r z + b) He_k(z)] for z ~ N(0, 1).
+- ``steps`` (optional): the operations that compute it in an ONNX graph or a torch module.
 
 To add one, inherit from :class:`Elementwise`, run :func:`check_activation`, and :func:`register` it if files
 should know its name.
 """
 
-from relumine.activations.base import Activation, Elementwise, Reflection
+from relumine.activations.base import Activation, Elementwise, Reflection, Step, steps_of
 from relumine.activations.check import check_activation
 from relumine.activations.piecewise import RELU, LeakyReLU, ReLU, SquaredReLU
 from relumine.activations.quadrature import gaussian_mean, hermite_coefficient, normal_pdf
@@ -33,6 +34,7 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "SquaredReLU",
+    "Step",
     "Tanh",
     "check_activation",
     "gaussian_mean",
@@ -41,4 +43,5 @@ __all__ = [
     "names",
     "normal_pdf",
     "register",
+    "steps_of",
 ]

@@ -11,7 +11,7 @@ from relumine.activations.quadrature import hermite_coefficient
 
 Array = NDArray[np.float64]
 
-__all__ = ["Activation", "Elementwise", "Reflection"]
+__all__ = ["Activation", "Elementwise", "Reflection", "Step", "steps_of"]
 
 
 class Reflection(NamedTuple):
@@ -20,6 +20,14 @@ class Reflection(NamedTuple):
     scale: float
     slope: float
     constant: float
+
+
+class Step(NamedTuple):
+    """One elementwise operation by its ONNX name: ``output`` = ``op``(inputs), which are names or numbers."""
+
+    op: str
+    inputs: tuple[str | float, ...]
+    output: str
 
 
 @runtime_checkable
@@ -58,6 +66,9 @@ class Elementwise:
     The defaults: not homogeneous, no reflection, smooth, Hermite coefficients by quadrature (split at ``kinks``),
     equal to any activation of the same name.
 
+    ``steps``: how ONNX graphs and torch modules compute σ, from ``z`` to ``h``; without them it is not exported.
+    ``torch``: the class of ``torch.nn`` and its arguments, where there is one.
+
     Examples
     --------
     >>> class Softplus(Elementwise):
@@ -77,6 +88,8 @@ class Elementwise:
     homogeneity: int | None = None
     reflection: Reflection | None = None
     kinks: tuple[float, ...] = ()
+    steps: tuple[Step, ...] = ()
+    torch: tuple[str, tuple[float, ...]] | None = None
 
     def __call__(self, z: Array) -> Array:
         """σ(z), elementwise."""
@@ -98,3 +111,8 @@ class Elementwise:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def steps_of(activation: Activation) -> tuple[Step, ...]:
+    """The operations that compute σ elsewhere; () if it does not say them."""
+    return getattr(activation, "steps", ())

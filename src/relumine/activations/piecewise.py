@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import eval_hermitenorm, ndtr
 
-from relumine.activations.base import Elementwise, Reflection
+from relumine.activations.base import Elementwise, Reflection, Step
 from relumine.activations.quadrature import normal_pdf
 from relumine.results import InvalidInput
 
@@ -31,6 +31,8 @@ class ReLU(Elementwise):
     homogeneity = 1
     reflection = Reflection(1.0, -1.0, 0.0)
     kinks = (0.0,)
+    steps = (Step("Relu", ("z",), "h"),)
+    torch = ("ReLU", ())
 
     def __call__(self, z: Array) -> Array:
         """max(z, 0)."""
@@ -79,9 +81,18 @@ class LeakyReLU(Elementwise):
         self.name = f"leaky_relu({slope!r})"
         # σ = ((1+s) z + (1−s)|z|)/2, and |z| does not see the sign
         self.reflection = Reflection(1.0, -(1.0 + slope), 0.0)
+        self.torch = ("LeakyReLU", (slope,))
+        # not ONNX's LeakyRelu, which keeps its slope in single precision: relu(z) − slope·relu(−z)
+        self.steps = (
+            Step("Relu", ("z",), "on"),
+            Step("Neg", ("z",), "minus"),
+            Step("Relu", ("minus",), "off"),
+            Step("Mul", ("off", slope), "leak"),
+            Step("Sub", ("on", "leak"), "h"),
+        )
 
     def __call__(self, z: Array) -> Array:
-        """Z where z ≥ 0, else slope·z."""
+        """z where z ≥ 0, else slope·z."""
         return np.where(z >= 0.0, z, self.slope * np.asarray(z))
 
     def derivative(self, z: Array) -> Array:
@@ -89,7 +100,7 @@ class LeakyReLU(Elementwise):
         return np.where(np.asarray(z) >= 0.0, 1.0, self.slope)
 
     def hermite(self, k: int, b: ArrayLike, r: ArrayLike = 1.0) -> Array:
-        """Σ = slope·z + (1 − slope)·relu(z), and c_k(z) is b, r, 0, 0, …"""
+        """σ(z) = slope·z + (1 − slope)·relu(z), and c_k(z) is b, r, 0, 0, …"""
         b, r = np.broadcast_arrays(np.asarray(b, dtype=np.float64), np.asarray(r, dtype=np.float64))
         linear = b if k == 0 else r if k == 1 else np.zeros_like(b)
         return np.asarray(self.slope * linear + (1.0 - self.slope) * RELU.hermite(k, b, r))
@@ -111,6 +122,7 @@ class SquaredReLU(Elementwise):
     name = "squared_relu"
     homogeneity = 2
     kinks = (0.0,)
+    steps = (Step("Relu", ("z",), "on"), Step("Mul", ("on", "on"), "h"))
 
     def __call__(self, z: Array) -> Array:
         """max(z, 0)²."""

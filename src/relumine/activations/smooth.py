@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from relumine.activations.base import Elementwise, Reflection
+from relumine.activations.base import Elementwise, Reflection, Step
 from relumine.activations.quadrature import normal_pdf
 from relumine.results import InvalidInput
 
@@ -22,6 +22,8 @@ class Sigmoid(Elementwise):
 
     name = "sigmoid"
     reflection = Reflection(-1.0, 0.0, 1.0)
+    steps = (Step("Sigmoid", ("z",), "h"),)
+    torch = ("Sigmoid", ())
 
     def __call__(self, z: Array) -> Array:
         """1/(1 + e^−z), without overflow."""
@@ -37,6 +39,8 @@ class Tanh(Elementwise):
 
     name = "tanh"
     reflection = Reflection(-1.0, 0.0, 0.0)
+    steps = (Step("Tanh", ("z",), "h"),)
+    torch = ("Tanh", ())
 
     def __call__(self, z: Array) -> Array:
         """The hyperbolic tangent."""
@@ -59,6 +63,7 @@ class Erf(Elementwise):
 
     name = "erf"
     reflection = Reflection(-1.0, 0.0, 0.0)
+    steps = (Step("Erf", ("z",), "h"),)
 
     def __call__(self, z: Array) -> Array:
         """The error function."""
@@ -91,9 +96,17 @@ class GELU(Elementwise):
 
     name = "gelu"
     reflection = Reflection(1.0, -1.0, 0.0)
+    steps = (
+        Step("Mul", ("z", 0.5**0.5), "scaled"),
+        Step("Erf", ("scaled",), "odd"),
+        Step("Add", ("odd", 1.0), "twice"),
+        Step("Mul", ("twice", 0.5), "share"),
+        Step("Mul", ("z", "share"), "h"),
+    )
+    torch = ("GELU", ())
 
     def __call__(self, z: Array) -> Array:
-        """Z Φ(z)."""
+        """z Φ(z)."""
         return np.asarray(z * special.ndtr(z))
 
     def derivative(self, z: Array) -> Array:
@@ -131,9 +144,11 @@ class SiLU(Elementwise):
 
     name = "silu"
     reflection = Reflection(1.0, -1.0, 0.0)
+    steps = (Step("Sigmoid", ("z",), "share"), Step("Mul", ("z", "share"), "h"))
+    torch = ("SiLU", ())
 
     def __call__(self, z: Array) -> Array:
-        """Z s(z) with s the sigmoid."""
+        """z s(z) with s the sigmoid."""
         return np.asarray(z * special.expit(z))
 
     def derivative(self, z: Array) -> Array:
@@ -164,6 +179,7 @@ class Polynomial(Elementwise):
         self._p = np.polynomial.Polynomial(c)
         known = {(0.0, 1.0): "linear", (0.0, 0.0, 1.0): "quadratic"}
         self.name = known.get(self.coefficients, f"polynomial({','.join(map(repr, self.coefficients))})")
+        self.steps, self.torch = _horner(self.coefficients), ("Identity", ()) if self.name == "linear" else None
         self.homogeneity = c.size - 1 if np.count_nonzero(c) == 1 else None
         if not c[3::2].any():  # even up to a linear term
             self.reflection = Reflection(1.0, -2.0 * self.coefficients[1], 0.0)
@@ -185,3 +201,15 @@ class Polynomial(Elementwise):
         for j in range((len(self.coefficients) - 1 - k) // 2 + 1):
             total = total + self._p.deriv(k + 2 * j)(b) * r ** (k + 2 * j) / (2.0**j * factorial(j))
         return np.asarray(total)
+
+
+def _horner(coefficients: tuple[float, ...]) -> tuple[Step, ...]:
+    """(…(c_p z + c_{p−1}) z + …) z + c_0."""
+    *lower, top = coefficients
+    steps: list[Step] = []
+    value: str | float = top
+    for k in range(len(lower) - 1, -1, -1):
+        steps.append(Step("Mul", (value, "z"), f"product{k}"))
+        value = f"sum{k}" if k else "h"
+        steps.append(Step("Add", (f"product{k}", lower[k]), value))
+    return tuple(steps)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine import activations
-from relumine.activations import Activation, LeakyReLU
+from relumine.activations import Activation
 from relumine.formats.files import read_bytes
-from relumine.formats.onnx_file import _IR, _OPSET, _onnx, constant, ending
+from relumine.formats.onnx_file import _IR, _OPSET, _onnx, constant, ending, sigma_nodes
 from relumine.formats.onnx_graph import _SIGMAS, _attributes
 from relumine.formats.onnx_wire import bounded
 from relumine.results import InvalidInput, ModelFileError
@@ -42,7 +42,7 @@ def to_bytes(
     for k in range(depth - 1):
         nodes.append(h.make_node("Gemm", [value, f"W{k}", f"b{k}"], [f"z{k}"], transB=1))
         before, value = value, f"h{k}"
-        nodes += _sigma(h, activations.get(sigma), kind, constants, k)
+        nodes += sigma_nodes(h, activations.get(sigma), kind, constants, str(k))
     nodes.append(h.make_node("Gemm", [value, f"W{depth - 1}", f"b{depth - 1}"], ["units"], transB=1))
     result = "units"
     if "v" in arrays:
@@ -64,20 +64,6 @@ def to_bytes(
     h.set_model_props(model, words)
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString())
-
-
-def _sigma(h: Any, sigma: Activation, kind: np.dtype[Any], constants: dict[str, NDArray[Any]], k: int) -> list[Any]:
-    """Nodes from z_k to h_k, in operators every runtime has in double precision."""
-    simple = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "linear": "Identity"}
-    if sigma.name in simple:
-        return [h.make_node(simple[sigma.name], [f"z{k}"], [f"h{k}"])]
-    if isinstance(sigma, LeakyReLU):  # LeakyRelu keeps its slope in single precision: relu(z) − slope·relu(−z) instead
-        constants["slope"] = np.array(sigma.slope, dtype=kind)
-        steps = (("Relu", ["z"], "r"), ("Neg", ["z"], "n"), ("Relu", ["n"], "s"), ("Mul", ["s", "slope"], "t"))
-        named = [(op, [i if i == "slope" else f"{i}{k}" for i in ins], f"{out}{k}") for op, ins, out in steps]
-        nodes = [h.make_node(op, ins, [out]) for op, ins, out in named]
-        return [*nodes, h.make_node("Sub", [f"r{k}", f"t{k}"], [f"h{k}"])]
-    raise InvalidInput(f"the activation {sigma.name} of a deep network cannot be written as ONNX; use .safetensors")
 
 
 def is_deep(path: Path, form: str) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine import activations
-from relumine.activations import LeakyReLU, Polynomial
+from relumine.activations import Activation, steps_of
 from relumine.formats.files import checked_size, read_bytes
 from relumine.formats.onnx_graph import foreign
 from relumine.formats.onnx_wire import bounded
@@ -30,7 +30,7 @@ from relumine.formats.parameters import (
 from relumine.links import form_of
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
-__all__ = ["ending", "read", "to_bytes"]
+__all__ = ["ending", "read", "sigma_nodes", "to_bytes"]
 
 _NAME = "relumine"  # of the producer and of the graph
 _OPSET, _IR = 17, 8  # old enough for every runtime of the last years
@@ -59,7 +59,7 @@ def to_bytes(
     constants = {name: arrays[name] for name in "Wb"}
     constants |= {"a": np.atleast_2d(arrays["a"]), "c": np.atleast_1d(arrays["c"])}
     nodes = [h.make_node("Gemm", ["X", "W", "b"], ["z"], transB=1)]
-    nodes += _sigma(h, p, kind, constants)
+    nodes += sigma_nodes(h, activations.get(p.activation), kind, constants)
     nodes.append(h.make_node("Gemm", ["h", "a", "c"], ["units"], transB=1))
     result = "units"
     if arrays["v"].any():
@@ -97,31 +97,28 @@ def ending(h: Any, value: str, plain: bool, outputs: int, link: str) -> tuple[li
     return [*nodes, h.make_node("Identity", [value], ["Y"])], [outputs]
 
 
-def _sigma(h: Any, p: Parameters, kind: np.dtype[Any], constants: dict[str, NDArray[Any]]) -> list[Any]:
-    """Nodes that lead from z to h, in operators every runtime has in double precision."""
-    sigma = activations.get(p.activation)
-    simple = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "linear": "Identity"}
-    if sigma.name in simple:
-        return [h.make_node(simple[sigma.name], ["z"], ["h"])]
-    if sigma.name == "squared_relu":
-        return [h.make_node("Relu", ["z"], ["r"]), h.make_node("Mul", ["r", "r"], ["h"])]
-    if sigma.name == "erf" and kind == np.float32:
-        return [h.make_node("Erf", ["z"], ["h"])]
-    if sigma.name == "erf":
-        raise InvalidInput("onnxruntime has no erf in double precision; export with dtype='float32'")
-    if isinstance(sigma, LeakyReLU):  # LeakyRelu keeps its slope in single precision: relu(z) − slope·relu(−z) instead
-        constants["slope"] = np.array(sigma.slope, dtype=kind)
-        steps = (("Relu", ["z"], "r"), ("Neg", ["z"], "n"), ("Relu", ["n"], "s"), ("Mul", ["s", "slope"], "t"))
-        return [*(h.make_node(op, ins, [out]) for op, ins, out in steps), h.make_node("Sub", ["r", "t"], ["h"])]
-    if isinstance(sigma, Polynomial):  # Horner's rule
-        *lower, top = sigma.coefficients
-        constants |= {f"p{k}": np.array(value, dtype=kind) for k, value in enumerate((*lower, top))}
-        nodes, value = [], f"p{len(lower)}"
-        for k in range(len(lower) - 1, -1, -1):
-            nodes.append(h.make_node("Mul", [value, "z"], [f"m{k}"]))
-            nodes.append(h.make_node("Add", [f"m{k}", f"p{k}"], [value := f"h{k}" if k else "h"]))
-        return nodes
-    raise InvalidInput(f"the activation {sigma.name} cannot be written in ONNX operators; use .safetensors")
+def sigma_nodes(
+    h: Any, sigma: Activation, kind: np.dtype[Any], constants: dict[str, NDArray[Any]], layer: str = ""
+) -> list[Any]:
+    """Nodes that lead from ``z`` to ``h`` (with the name of the layer), in operators every runtime has."""
+    steps = steps_of(sigma)
+    if not steps:
+        raise InvalidInput(f"the activation {sigma.name} cannot be written as ONNX", remedy="use .safetensors")
+    if kind == np.float64 and any(step.op == "Erf" for step in steps):
+        raise InvalidInput(
+            f"onnxruntime has no erf in double precision, which {sigma.name} needs",
+            remedy="export with dtype='float32'",
+        )
+    nodes = []
+    for step in steps:
+        names = []
+        for value in step.inputs:
+            name = f"{value}{layer}" if isinstance(value, str) else f"number{value!r}"
+            if not isinstance(value, str):
+                constants[name] = np.array(value, dtype=kind)
+            names.append(name)
+        nodes.append(h.make_node(step.op, names, [f"{step.output}{layer}"]))
+    return nodes
 
 
 def read(path: Path) -> tuple[Parameters, Labels]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relumine import activations
-from relumine.activations import LeakyReLU
+from relumine.activations import steps_of
 from relumine.formats.parameters import Array, Parameters
 from relumine.links import form_of
 from relumine.results import InvalidInput
@@ -24,7 +24,7 @@ __all__ = ["Exp", "Sigma", "WithSkip", "from_module", "linked", "to_module", "tw
 
 
 class Sigma(Module):  # type: ignore[misc,unused-ignore]
-    """An activation torch has no module for: squared ReLU, erf, polynomials."""
+    """An activation torch has no module for (squared ReLU, erf, polynomials, your own): its steps, one by one."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -32,15 +32,14 @@ class Sigma(Module):  # type: ignore[misc,unused-ignore]
 
     def forward(self, z: Any) -> Any:
         """σ(z), differentiable."""
-        sigma = activations.get(self.name)
-        if self.name == "squared_relu":
-            return torch.relu(z) ** 2
-        if self.name == "erf":
-            return torch.erf(z)
-        value = torch.zeros_like(z)
-        for coefficient in reversed(sigma.coefficients):  # type: ignore[attr-defined]
-            value = value * z + coefficient
-        return value
+        known: dict[str, Any] = {"z": z}
+        for step in steps_of(activations.get(self.name)):
+            values = [
+                known[value] if isinstance(value, str) else torch.as_tensor(value, dtype=z.dtype)
+                for value in step.inputs
+            ]
+            known[step.output] = getattr(torch, step.op.lower())(*values)
+        return known["h"]
 
 
 class Exp(Module):  # type: ignore[misc,unused-ignore]
@@ -102,12 +101,10 @@ def _linear(weight: Any, bias: Any) -> Any:
 
 def _sigma(p: Parameters) -> Any:
     sigma = activations.get(p.activation)
-    known = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "linear": nn.Identity}
-    if sigma.name in known:
-        return known[sigma.name]()
-    if isinstance(sigma, LeakyReLU):
-        return nn.LeakyReLU(sigma.slope)
-    if sigma.name in ("squared_relu", "erf") or hasattr(sigma, "coefficients"):
+    layer: tuple[str, tuple[float, ...]] | None = getattr(sigma, "torch", None)
+    if layer is not None:
+        return getattr(nn, layer[0])(*layer[1])
+    if steps_of(sigma):
         return Sigma(sigma.name)
     raise InvalidInput(f"the activation {sigma.name} has no torch module")
 
@@ -135,13 +132,14 @@ def from_module(module: Any) -> Parameters:
 
 def _name(layer: Any) -> str:
     """σ of a torch module."""
-    known = {nn.ReLU: "relu", nn.Sigmoid: "sigmoid", nn.Tanh: "tanh", nn.Identity: "linear"}
-    if type(layer) in known:
-        return known[type(layer)]
-    if isinstance(layer, nn.LeakyReLU):
-        return f"leaky_relu({float(layer.negative_slope)!r})"
     if isinstance(layer, Sigma):
         return layer.name
+    if isinstance(layer, nn.LeakyReLU):
+        return f"leaky_relu({float(layer.negative_slope)!r})"
+    for name in activations.names():
+        known = None if "(" in name else getattr(activations.get(name), "torch", None)
+        if known == (type(layer).__name__, ()) and getattr(layer, "approximate", "none") == "none":
+            return name
     raise InvalidInput(
         f"the activation {type(layer).__name__} is not known here; known: {', '.join(activations.names())}"
     )
