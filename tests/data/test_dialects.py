@@ -111,7 +111,7 @@ def test_no_target(tmp_path: Path) -> None:
 def test_wrong_options_are_named(options: dict[str, str], word: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=word):
         open_source(put(tmp_path / "t.csv", text()), target="y", **options)
-    with pytest.raises(InvalidInput, match="for files"):
+    with pytest.raises(InvalidInput, match="goes with files with columns, not with arrays"):
         open_source(X[:, :2], X[:, 2], **options)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -81,99 +81,180 @@ def open_source(
     >>> [c.first for c in source.chunks()], source.n
     ([0, 4, 8], 10)
     """
-    if bad_rows not in ("raise", "skip") or storage not in ("float64", "float32") or engine not in (None, "dask"):
-        raise InvalidInput("bad_rows is 'raise' or 'skip', storage 'float64' or 'float32', engine None or 'dask'")
-    if chunk is not None and (not isinstance(chunk, int | np.integer) or chunk < 1):
-        raise InvalidInput(f"chunk is a number of rows, at least 1; got {chunk!r}", argument="chunk")
-    if impute not in (None, "median"):
-        raise InvalidInput(f"impute must be 'median', the only way there is; got {impute!r}", argument="impute")
-    if ignore is not None and features is not None:
-        raise InvalidInput("features= names the inputs, so ignore= has nothing to leave out", argument="ignore")
-    features = Except(ignore) if ignore is not None else features  # type: ignore[assignment]  # one argument from here
-    options: dict[str, Any] = {"bad_rows": bad_rows, "storage": storage, "chunk": chunk}
-    text = {name: value for name, value in (("delimiter", delimiter), ("decimal", decimal)) if value is not None}
-    if (one_hot or impute) and not isinstance(X, Source):
-        return _open_encoded(X, target, features, sample_weight, one_hot, impute, options | text)
-    if isinstance(X, str | Path) or _paths(X):
-        where = None if engine is None else client
-        return _open_path(X, y, target, features, sample_weight, (engine, where), options, text)
-    if text:
-        name = next(iter(text))
-        raise InvalidInput(f"{name}= is for files of text; X is a {type(X).__name__}", argument=name)
+    given = {
+        name: value
+        for name, value in {
+            "y": y,
+            "target": target,
+            "features": features,
+            "ignore": ignore,
+            "one_hot": one_hot or None,
+            "impute": impute,
+            "sample_weight": sample_weight,
+            "engine": engine,
+            "client": client,
+            "delimiter": delimiter,
+            "decimal": decimal,
+        }.items()
+        if value is not None
+    }
+    _check_values(bad_rows, storage, chunk, given)
+    kind = _kind(X, given)
+    _check_taken(kind, X, given)
     if isinstance(X, Source):
         return X
+    names = Except(ignore) if ignore is not None else features
+    return kind.open(X, given | {"features": names}, {"bad_rows": bad_rows, "storage": storage, "chunk": chunk})
+
+
+def _check_values(bad_rows: str, storage: str, chunk: Any, given: dict[str, Any]) -> None:
+    """Refuse values that no source knows."""
+    for name, value, known in (
+        ("bad_rows", bad_rows, ("raise", "skip")),
+        ("storage", storage, ("float64", "float32")),
+        ("engine", given.get("engine"), (None, "dask")),
+        ("impute", given.get("impute"), (None, "median")),
+    ):
+        if value not in known:
+            raise InvalidInput(f"{name} must be {' or '.join(map(repr, known))}; got {value!r}", argument=name)
+    if chunk is not None and (not isinstance(chunk, int | np.integer) or chunk < 1):
+        raise InvalidInput(f"chunk is a number of rows, at least 1; got {chunk!r}", argument="chunk")
+    if "ignore" in given and "features" in given:
+        raise InvalidInput("features= names the inputs, so ignore= has nothing to leave out", argument="ignore")
+
+
+# -- what samples can come in, and which arguments go with it ---------------------------------------------------------
+
+
+class _Kind(NamedTuple):
+    """``what`` it is, in words; the arguments it ``takes``; ``open``: X, those arguments, how to read → a source."""
+
+    what: str
+    takes: tuple[str, ...]
+    open: Callable[[Any, dict[str, Any], dict[str, Any]], Source]
+
+
+def _kind(X: Any, given: dict[str, Any]) -> _Kind:
+    """The first kind that X is."""
+    if isinstance(X, Source):
+        return _SOURCE
+    if isinstance(X, str | Path) or _paths(X):
+        ending = Path(X).suffix.lower() if isinstance(X, str | Path) else ""
+        return {".npy": _NPY, ".npz": _NPZ}.get(ending, _TABLES)
     if _is_dask(X):
-        from relumine.data.dask import open_collection
-
-        return open_collection(X, y, target, features, sample_weight, client, **options)
-    if engine is not None:
-        raise InvalidInput("engine='dask' reads files; for data in memory pass dask arrays", argument="engine")
-    return _open_memory(X, y, target, features, sample_weight, options)
-
-
-def _open_encoded(
-    X: Any, target: Any, features: Any, weight: Any, one_hot: Any, impute: Any, options: dict[str, Any]
-) -> Source:
-    """Tables of files and dataframes with categories or gaps."""
-    from relumine.data.sources.encoded import encoded_files, encoded_frame
-
-    if hasattr(X, "dtypes") and hasattr(X, "columns") and not _is_dask(X):
-        return encoded_frame(X, target, features, weight, one_hot, impute, **options)
-    if not (isinstance(X, str | Path) or _paths(X)) or str(X).lower().endswith((".npy", ".npz")):
-        name = "one_hot" if one_hot else "impute"
-        raise InvalidInput(f"{name}= is for files and dataframes with named columns", argument=name)
-    return encoded_files(X, target, features, weight, one_hot, impute, **options)
+        return _DASK
+    columns = {"target", "one_hot", "impute"} & set(given)
+    if columns and "y" not in given and hasattr(X, "dtypes") and hasattr(X, "columns"):
+        return _FRAME
+    if "y" in given or not isinstance(X, Iterable) or isinstance(X, np.ndarray):
+        return _ARRAYS
+    return _CHUNKS
 
 
-def _open_memory(X: Any, y: Any, target: Any, features: Any, weight: Any, options: dict[str, Any]) -> Source:
-    """Arrays, dataframes and iterables of chunks."""
-    if target is not None and y is None and hasattr(X, "dtypes") and hasattr(X, "columns"):
-        return _open_frame(X, target, features, weight, options)
-    if target is not None or features is not None:
-        raise InvalidInput("target, features and ignore name columns of files or dataframes; with arrays pass y")
+_INSTEAD = {  # what to do about an argument that many try
+    ("y", "files with columns"): "name the column(s) with target=",
+    ("y", "a dataframe whose columns are named"): "name the column(s) with target=, or give X without the target",
+    ("target", "arrays"): "pass y",
+    ("features", "arrays"): "give the columns of X that are inputs",
+    ("sample_weight", "chunks"): "give chunks (X, y, weight)",
+    ("engine", "arrays"): "pass dask arrays",
+}
+
+
+def _check_taken(kind: _Kind, X: Any, given: dict[str, Any]) -> None:
+    """Refuse an argument that this kind of samples would ignore."""
+    for name in given:
+        if name not in kind.takes:
+            others = " or ".join(other.what for other in _KINDS if name in other.takes)
+            raise InvalidInput(
+                f"{name}= goes with {others}, not with {kind.what} (X is a {type(X).__name__})",
+                argument=name,
+                remedy=_INSTEAD.get((name, kind.what)),
+            )
+    encoded = {"one_hot", "impute"} & set(given)
+    if encoded and "engine" in given:
+        raise InvalidInput(f"{min(encoded)}= reads all rows into memory, and engine= does not", argument="engine")
+
+
+def _open_arrays(X: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
+    weight = given.get("sample_weight")
+    if "y" not in given:
+        raise InvalidInput(f"y is missing: with X an array pass y too (X is a {type(X).__name__})", argument="y")
     if isinstance(weight, str):
         raise InvalidInput(
             "sample_weight names a column only with files; with arrays pass the weights", argument="sample_weight"
         )
-    if y is not None:
-        return open_arrays(X, y, weight, **options)
-    if not isinstance(X, Iterable) or isinstance(X, np.ndarray):
-        raise InvalidInput(f"y is missing: with X an array pass y too (X is a {type(X).__name__})", argument="y")
-    if weight is not None:
-        raise InvalidInput("weights of chunks come with them: (X, y, weight)", argument="sample_weight")
-    return StreamSource(X, **options)
+    return open_arrays(X, given["y"], weight, **options)
 
 
-def _open_path(
-    X: Any, y: Any, target: Any, features: Any, weight: Any, dask: tuple[Any, Any], options: dict[str, Any], text: Any
-) -> Source:
-    ending = Path(X).suffix.lower() if isinstance(X, str | Path) else ""
-    if ending in (".npy", ".npz"):
-        if dask[0] is not None or text:
-            raise InvalidInput(f"{X}: engine=, delimiter= and decimal= are for files with named columns")
-        if not Path(X).is_file():
-            raise InvalidInput(f"no such file: {X}", argument="X")
-        if ending == ".npz":
-            return open_npz(Path(X), target, weight, **options)
-        return open_npy(Path(X), y, target, features, weight, **options)
-    from relumine.data.sources.tables import open_tables
+def _open_npy(X: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
+    path, weight = _existing(X), given.get("sample_weight")
+    return open_npy(path, given.get("y"), given.get("target"), given["features"], weight, **options)
 
-    if y is not None:
-        raise InvalidInput("for files with columns name the target= column(s) instead of passing y", argument="y")
-    if dask[0] == "dask":
+
+def _open_npz(X: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
+    return open_npz(_existing(X), given.get("target"), given.get("sample_weight"), **options)
+
+
+def _open_tables(X: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
+    target, features, weight = given.get("target"), given["features"], given.get("sample_weight")
+    options = options | {name: given[name] for name in ("delimiter", "decimal") if name in given}
+    if {"one_hot", "impute"} & set(given):
+        from relumine.data.sources.encoded import encoded_files
+
+        encoding = given.get("one_hot", False), given.get("impute")
+        return encoded_files(X, target, features, weight, *encoding, **options)
+    if "engine" in given:
         from relumine.data.dask import open_files
 
-        return open_files(X, target, features, weight, dask[1], **options, **text)
-    return open_tables(X, target, features, weight, **options, **text)
+        return open_files(X, target, features, weight, given.get("client"), **options)
+    from relumine.data.sources.tables import open_tables
+
+    return open_tables(X, target, features, weight, **options)
 
 
-def _open_frame(frame: Any, target: Any, features: Any, weight: Any, options: dict[str, Any]) -> Source:
+def _open_dask(X: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
+    from relumine.data.dask import open_collection
+
+    target, features, weight = given.get("target"), given["features"], given.get("sample_weight")
+    return open_collection(X, given.get("y"), target, features, weight, given.get("client"), **options)
+
+
+def _open_frame(frame: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
     """A dataframe in memory."""
+    target, features, weight = given.get("target"), given["features"], given.get("sample_weight")
+    if {"one_hot", "impute"} & set(given):
+        from relumine.data.sources.encoded import encoded_frame
+
+        encoding = given.get("one_hot", False), given.get("impute")
+        return encoded_frame(frame, target, features, weight, *encoding, **options)
     schema = {str(c): None if getattr(t, "kind", "O") in "fiub" else str(t) for c, t in frame.dtypes.items()}
     columns = pick("the dataframe", schema, target, features, weight)
     y = frame[list(columns.targets)].to_numpy(dtype=np.float64)
     weights = None if weight is None else frame[weight].to_numpy(dtype=np.float64)
     return open_arrays(frame[list(columns.features)], y[:, 0] if columns.vector else y, weights, **options)
+
+
+_COLUMNS = ("target", "features", "ignore", "sample_weight")
+_SOURCE = _Kind("a source that is open already", (), lambda X, given, options: X)
+_ARRAYS = _Kind("arrays", ("y", "sample_weight"), _open_arrays)
+_CHUNKS = _Kind("chunks", (), lambda X, given, options: StreamSource(X, **options))
+_FRAME = _Kind("a dataframe whose columns are named", (*_COLUMNS, "one_hot", "impute"), _open_frame)
+_NPY = _Kind("an npy file", ("y", *_COLUMNS), _open_npy)
+_NPZ = _Kind("an npz file", ("target", "sample_weight"), _open_npz)
+_TABLES = _Kind(
+    "files with columns",
+    (*_COLUMNS, "one_hot", "impute", "engine", "client", "delimiter", "decimal"),
+    _open_tables,
+)
+_DASK = _Kind("a dask collection", ("y", *_COLUMNS, "engine", "client"), _open_dask)
+_KINDS = (_ARRAYS, _FRAME, _TABLES, _NPY, _NPZ, _DASK, _CHUNKS, _SOURCE)
+
+
+def _existing(X: Any) -> Path:
+    if not Path(X).is_file():
+        raise InvalidInput(f"no such file: {X}", argument="X")
+    return Path(X)
 
 
 def _paths(X: Any) -> bool:
