@@ -72,6 +72,18 @@ def test_a_torch_module() -> None:
     assert rl.metrics.parameter_error(rl.Network.from_torch(single), result.network) < 1e-9
 
 
+def test_a_torch_module_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'relumine[torch]'")
+    nn = "torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))"
+    (tmp_path / "a_torch_box_of_a_test.py").write_text(f"import torch\ntorch.manual_seed(0)\nnet = {nn}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    box = open_box("a_torch_box_of_a_test:net")
+    assert (box.name, box.dim) == ("a_torch_box_of_a_test:net", 3)
+    module = import_module("a_torch_box_of_a_test").net.double()
+    X = np.eye(3)
+    np.testing.assert_allclose(box.ask(X), module(torch.from_numpy(X)).detach().numpy(), rtol=1e-14)
+
+
 def test_what_is_no_box() -> None:
     for wrong, word in (
         (3, "got int"),

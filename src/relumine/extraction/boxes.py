@@ -116,8 +116,7 @@ def open_box(f: Any, timeout: float = 300.0, form: Form | None = None) -> Box:
     if isinstance(f, str):
         spec = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)", f.strip())
         if spec:
-            found = _imported(spec[1], spec[2])
-            return open_box(found, timeout, form) if is_estimator(found) else form.box(found, f)
+            return replace(open_box(_imported(spec[1], spec[2]), timeout, form), name=f)
         try:
             f = shlex.split(f)
         except ValueError as error:
