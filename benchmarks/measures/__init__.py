@@ -44,6 +44,9 @@ _NAMES = (
     "smooth",
     "advice",
     "extraction",
+    "extraction_random",
+    "boxes",
+    "classifiers",
 )
 # Rates, and CPU seconds compared within the measure: these can share a machine. The others have it to themselves.
 TOGETHER = ("rates", "frontier", "trace", "ablation", "catalogue", "width_unknown", "regressor")

@@ -1,8 +1,9 @@
-"""Queries that `extract` needs: chosen, random (the former way), and the published figures of attacks that choose.
+"""Queries that `extract` needs when it chooses them, beside random rows and the published figures of such attacks.
 
-Random networks: every weight, bias and output weight N(0, 1). Rows are counted by the box. Each shape runs in a
-process of its own, for its peak memory, with at most ``limit`` seconds of wall time; give it all cores
-(OPENBLAS_NUM_THREADS). Real networks are read from the folder RELUMINE_NETS, if it is set, and left out otherwise.
+Random networks: every weight, bias and output weight N(0, 1). Hard ones: 20-10-1 with a few units changed. Rows are
+counted by the box. Each box runs in a process of its own, for its peak memory, with at most ``limit`` seconds of wall
+time. Networks of others are read from the folder RELUMINE_NETS, if it is set, and left out otherwise. Random rows, the
+way before, are a measure of their own (`extraction_random`): they take a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -21,42 +22,28 @@ import relumine as rl
 from benchmarks.child import peak_bytes, run_alone
 from benchmarks.clock import now
 from benchmarks.counting import Count
-from benchmarks.results import Row
+from benchmarks.results import RESULTS, Row, load
 from benchmarks.text import duration, table
 
 NAME = "extraction"
-# [way, d, m, outputs, most queries]
 FULL: Row = {
-    "shapes": [
-        ["chosen", 784, 32, 1, 200_000],
-        ["chosen", 784, 64, 1, 300_000],
-        ["chosen", 784, 128, 1, 400_000],
-        ["chosen", 10, 40, 1, 20_000],
-        ["chosen", 10, 50, 1, 20_000],
-        ["chosen", 64, 128, 10, 50_000],
-        ["random", 20, 10, 1, 20_000],
-        ["random", 64, 16, 1, 100_000],
-        ["random", 784, 32, 1, int(2**17.5)],
-    ],
+    "shapes": ["784-32-1", "784-64-1", "784-128-1", "10-40-1", "10-50-1", "64-128-10"],
     "files": ["unitary_784_128_1", "mnist_0vs1_784_2_1", "mnist_2vs3_784_2_1", "cifar10_0vs1_3072_2_1"],
+    "hard": ["b = ±10", "b = ±100", "two units 1e-3 rad apart", "one |a| = 1e-4"],
     "limit": 400.0,
     "first": 46000,
 }
-QUICK: Row = {
-    "shapes": [["chosen", 64, 16, 1, 10_000], ["chosen", 10, 20, 1, 10_000], ["random", 10, 5, 1, 5_000]],
-    "files": [],
-    "limit": 60.0,
-    "first": 46000,
-}
-MINUTES = (40.0, 0.1)
+QUICK: Row = {"shapes": ["64-16-1", "10-20-1"], "files": [], "hard": [], "limit": 60.0, "first": 46000}
+MINUTES = (2.0, 0.1)
 # log2 of the queries of Carlini, Jagielski, Mironov 2020 (Table 1), whose attack chooses every query
 PUBLISHED = {(784, 32): 19.2, (784, 128): 21.5}
+CERTIFICATE = 300  # rows of it, whatever the box
 
 
 class Counted:
     """A box that counts its rows."""
 
-    def __init__(self, net: rl.Network) -> None:
+    def __init__(self, net: Callable[[np.ndarray], np.ndarray]) -> None:
         self.net, self.rows = net, 0
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
@@ -75,17 +62,37 @@ def stored_network(name: str) -> rl.Network:
         return rl.Network(arrays["W"], arrays["b"], np.ravel(arrays["a"]), c=c)
 
 
-def extraction(way: str, d: int, m: int, q: int, budget: int, seed: int, limit: float) -> Row:
+def hard_network(kind: str, seed: int) -> rl.Network:
+    """20-10-1 with units that samples hardly show."""
+    net = random_network(20, 10, 1, seed).scaled()
+    W, b, a = net.W.copy(), net.b.copy(), net.a.copy()
+    if kind.startswith("b ="):
+        far = float(kind.removeprefix("b = ±"))
+        b[:2] = far, -far
+    elif kind.startswith("two"):
+        W[1], b[1] = W[0] + 1e-3 * W[1], b[0]
+    else:
+        a[0] = 1e-4
+    return rl.Network(W, b, a).scaled()
+
+
+def extraction(shape: str, seed: int, limit: float) -> Row:
     """One network with N(0, 1) parameters, looked into."""
-    return _looked_into(random_network(d, m, q, seed), way, budget, seed, limit)
+    d, m, q = map(int, shape.split("-"))
+    return looked_into(random_network(d, m, q, seed), "chosen", 2_000_000, seed, limit)
 
 
 def extraction_of(name: str, seed: int, limit: float) -> Row:
     """One network that others trained or drew."""
-    return _looked_into(stored_network(name), "chosen", 400_000, seed, limit)
+    return looked_into(stored_network(name), "chosen", 2_000_000, seed, limit)
 
 
-def _looked_into(truth: rl.Network, way: str, budget: int, seed: int, limit: float) -> Row:
+def hard_one(kind: str, seed: int, limit: float) -> Row:
+    """One network with hard units."""
+    return looked_into(hard_network(kind, seed), "chosen", 2_000_000, seed, limit)
+
+
+def looked_into(truth: rl.Network, way: str, budget: int, seed: int, limit: float) -> Row:
     wall, cpu, box = time.perf_counter(), now(), Counted(truth)
 
     def say(p: rl.results.Progress) -> None:
@@ -104,7 +111,7 @@ def _looked_into(truth: rl.Network, way: str, budget: int, seed: int, limit: flo
         "way": found.way,
         "queries": box.rows,
         "status": found.status.value,
-        "error": _largest_entry(truth, found.network),
+        "error": largest_entry(truth, found.network),
         "residual": float(found.certificate.residual),
         "wall_seconds": time.perf_counter() - wall,
         "cpu_seconds": now() - cpu,
@@ -112,7 +119,7 @@ def _looked_into(truth: rl.Network, way: str, budget: int, seed: int, limit: flo
     }
 
 
-def _largest_entry(truth: rl.Network, found: rl.Network) -> float | None:
+def largest_entry(truth: rl.Network, found: rl.Network) -> float | None:
     """Largest error of any entry of W and b (rows of length 1), and of a over the largest a; None if widths differ."""
     if truth.m != found.m:
         return None
@@ -122,56 +129,71 @@ def _largest_entry(truth: rl.Network, found: rl.Network) -> float | None:
 
 
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
-    threads = os.environ.get("OPENBLAS_NUM_THREADS", "all")
-    for way, d, m, q, budget in settings["shapes"]:
+    todo = [("extraction", shape) for shape in settings["shapes"]] + [("hard_one", kind) for kind in settings["hard"]]
+    todo += [("extraction_of", name) for name in settings["files"] if "RELUMINE_NETS" in os.environ]
+    for function, name in todo:
 
-        def work(way: str = way, d: int = d, m: int = m, q: int = q, budget: int = budget) -> Row:
-            done = run_alone(f"{__name__}:extraction", way, d, m, q, budget, settings["first"], settings["limit"])
-            return {"name": "", "threads": threads} | done
+        def work(function: str = function, name: str = name) -> Row:
+            done = run_alone(f"{__name__}:{function}", name, settings["first"], settings["limit"])
+            return {"name": f"20-10-1, {name}" if function == "hard_one" else name} | done
 
-        yield f"{way} {d}-{m}-{q}", work
-    for name in settings["files"] if "RELUMINE_NETS" in os.environ else ():
-
-        def read(name: str = name) -> Row:
-            done = run_alone(f"{__name__}:extraction_of", name, settings["first"], settings["limit"])
-            return {"name": name, "threads": threads} | done
-
-        yield name, read
+        yield name, work
 
 
-def section(report: Row) -> str:
-    rows = []
-    for r in report["rows"]:
-        published = PUBLISHED.get((r["d"], r["m"]))
+def _lines(rows: list[Row]) -> list[list[str]]:
+    lines = []
+    for r in rows:
+        published = PUBLISHED.get((r["d"], r["m"])) if r.get("name", "").count("-") == 2 or "name" not in r else None
+        per = r["queries"] / r["parameters"]
+        chosen = r.get("way", "random") == "chosen"
         error = "not recovered" if r["error"] is None else f"{r['error']:.0e}"
-        rows.append(
+        lines.append(
             [
-                r.get("name") or f"{r['d']}-{r['m']}-{r.get('q', 1)}",
-                r.get("way", "random"),
+                r.get("name") or r["key"],
+                "chosen" if chosen else "random",
                 f"{r['parameters']:,}",
                 f"{r['queries']:,} = 2^{log2(r['queries']):.1f}",
-                f"{r['queries'] / r['parameters']:.2f}",
+                f"{per:.2f}",
+                f"{(r['queries'] - CERTIFICATE) / r['parameters']:.2f}" if chosen else "",
                 "" if published is None else f"2^{published}",
                 f"{error} ({r['status']})",
-                duration(r["wall_seconds"]),
+                duration(r["cpu_seconds"]),
                 f"{r['peak_bytes'] / 2**30:.2g} GB",
             ]
         )
-    threads = sorted({str(r["threads"]) for r in report["rows"]})
-    header = ["network", "queries", "parameters", "rows", "per parameter", "published", "largest error", "time", "peak"]
+    return lines
+
+
+HEADER = ["network", "queries", "parameters", "rows", "per parameter", "without the certificate", "published"]
+HEADER += ["largest error", "CPU time", "peak"]
+
+
+def section(report: Row) -> str:
+    former = load(RESULTS / "extraction_random.json") or {"rows": []}
     return "\n\n".join(
         [
             "## Queries to look inside a black box",
-            "`extract` on random networks, every weight and bias N(0, 1), and on networks that others trained. "
-            "*Chosen*: the default, along lines, the width found; 300 fresh rows of the certificate are included. "
-            "*Random*: Gaussian rows, the width given. *Published*: rows of the attack of Carlini, Jagielski and "
-            "Mironov (2020) on random networks. *Largest error*: of any entry of W and b, rows of W of length 1, and "
-            "of a over the largest a. "
-            f"Wall time, BLAS threads: {', '.join(threads)}; at most {duration(report['settings']['limit'])} each. "
+            "`extract` on random networks, every weight and bias N(0, 1), on some with hard units, and on networks "
+            "that others trained. *Chosen*: the default, along lines, the width found; *without the certificate*: less "
+            f"its {CERTIFICATE} fresh rows. *Random*: Gaussian rows, the width given, as stored by "
+            "`python -m benchmarks run --only extraction_random`. *Published*: rows of the attack of Carlini, "
+            "Jagielski and Mironov (2020) on random networks. *Largest error*: of any entry of W and b, rows of "
+            f"W of length 1, and of a over the largest a. Seed {report['settings']['first']}. "
             "`python -m benchmarks run --only extraction`.",
-            table(header, rows),
+            table(HEADER, _lines([*report["rows"], *former["rows"]])),
         ]
     )
+
+
+def elsewhere(report: Row) -> dict[str, str]:
+    """A table for docs/extract.md."""
+    keep = (0, 3, 4, 5, 7, 8)
+    lines = [[line[i] for i in keep] for line in _lines(report["rows"])]
+    words = (
+        "Measured: rows are counted by the box, those of the certificate included; the largest error of an entry of W, "
+        "b (rows of W of length 1) and a (over the largest); CPU time of one thread."
+    )
+    return {"docs/extract.md": f"{words}\n\n{table([HEADER[i] for i in keep], lines)}"}
 
 
 def comparable(report: Row) -> dict[str, Any]:

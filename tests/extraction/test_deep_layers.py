@@ -251,7 +251,7 @@ def test_what_is_called_certain_is_right_wherever_it_ends(sizes):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("sizes", [(10, 20, 1), (30, 12, 1), (10, 10, 10, 1), (20, 10, 10, 10, 1)])
-def test_depth_from_parallel_lines(sizes, seed, monkeypatch):
+def test_depth_from_parallel_lines(sizes, seed):
     net = rl.planted.deep(sizes, rng=seed)
     domain = make_domain(sizes[0], None, None, None, None)
     run = Run.of(seed)
@@ -259,7 +259,6 @@ def test_depth_from_parallel_lines(sizes, seed, monkeypatch):
     def ask(X):
         return net(X).reshape(len(X), -1)
 
-    monkeypatch.setattr("relumine.extraction.deep.depth._WORTH", 0)
     (line,) = kinks(ask, [domain.line(run.rng)])
     assert is_deep(ask, domain, run, line) == (len(sizes) > 3)
 

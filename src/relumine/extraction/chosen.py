@@ -16,7 +16,7 @@ from relumine.extraction.lines import Ask, kinks
 from relumine.extraction.pieces import Crossings, Line, Noise
 from relumine.extraction.queries import Ended
 from relumine.extraction.sampling import Domain
-from relumine.extraction.units import Precision, bluntness, roomiest, units_of_line
+from relumine.extraction.units import Precision, bluntness, effort, roomiest, units_of_line
 from relumine.network import Network
 from relumine.run import Run
 
@@ -27,6 +27,8 @@ __all__ = ["JUMPS", "ROUGH", "Chosen", "chosen_queries", "estimate"]
 ROUGH = 2e-5  # relative noise beyond which lines cannot tell kinks from noise: random rows and statistics do better
 JUMPS = "the answers jump along a line: not a continuous function"
 _CHOICE = 24  # lines of which the clearest are taken: on one in five all 32 kinks of 784-32-1 are apart
+_ONE_MORE = 20_000  # rows for gradients that are worth a choice of one more line, about eight rows a kink
+_MORE = 3  # lines at most to choose from, beside the first: of six 784-128-1 two took 1.3 p by the first, none by four
 _VOTES = 3  # lines of which two must show a unit
 _ALIKE = 0.05  # radians between two measurements of one unit; on clear pieces of single precision they were 0.003 apart
 _LINES = 12  # lines searched at most; one finds all units but those parallel to it or hidden by another
@@ -34,11 +36,14 @@ _EXACT = 1e-9  # relative residual that is rounding, as in the fit
 _FLOOR = 1e-10  # relative error taken for granted in f̂: smaller kinks of the residual are its own
 _FINE = 1e-14  # relative noise of double precision; with more (probabilities have it) differences lose too many digits
 _IN_A_RANGE = 1000  # the same in a range, at the end: with 300, fresh rows contradicted 6 of 40 networks, with 1000 one
-_RANDOM = 24  # random rows that look for what the line misses, per line
+_RANDOM = 24  # random rows that look for what is missed, and as many on a line
 _RANGED = 4  # times as many in a range, where no line is long enough to cross all
 _TIMES = 100.0  # the noise of one answer in f̂ at other places: the errors of all units, each some times the noise
 _STUCK = 3  # lines in a row that did not bring the residual down: it is not a network of one hidden layer
 _SAME = 1e-7  # units of the same kink
+# Rows for the gradients of a line that are not worth a look, of about a hundred rows, at whether there are more layers:
+# the gradients are asked first, and the look is taken if their units leave something.
+_WORTH = 1000
 
 
 @dataclass
@@ -49,7 +54,8 @@ class Chosen:
     ``lines``: those searched; ``left``: the largest residual of the last look, over what is tolerated; ``spread`` (q,):
     standard deviation of the answers at random rows; ``seen``: rows looked at beside the search. ``refused``: this is
     no function for lines; ``ended``: time or budget ended the search. ``missed`` (d,): the row of the last look that
-    the network misses most.
+    the network misses most; ``fresh`` (n, d): its random rows, asked after the network was made, beside
+    those ``between`` and beyond the kinks on its line.
     """
 
     network: Network
@@ -63,6 +69,8 @@ class Chosen:
     deep: bool = False
     ended: bool = False
     missed: Array | None = None
+    fresh: Array | None = None
+    between: int = 0
 
     def tolerance(self, t: float | Array) -> Array:
         """How far f̂ may be off at a distance t and be right, (n, q): its digits, and what rounding of f makes of it."""
@@ -75,15 +83,16 @@ class Chosen:
         return self.noise.relative > 1e-11
 
 
-def estimate(dim: int, width: int, lines: int = 2) -> int:
-    """About how many rows chosen queries take: a gradient for every piece, 1.12 times, and 13 rows a kink.
+def estimate(dim: int, width: int) -> int:
+    """About how many rows chosen queries take: a gradient for every piece, 1.1 times, and 7 rows a kink of each line.
 
     Examples
     --------
     >>> estimate(784, 128)
-    115540
+    115116
     """
-    return round(1.12 * (width + 1) * dim + 13 * width + lines * (width + _RANDOM) + 300)
+    lines = 1 + min(width * dim // _ONE_MORE, _MORE)
+    return round(1.1 * (width + 1) * (dim - 1) + (7 * width + 21) * lines + 340)
 
 
 def chosen_queries(
@@ -97,8 +106,8 @@ def chosen_queries(
     """Lines and units until the residual has no kink and no value beyond rounding.
 
     ``ask`` answers in standard coordinates, (n, d) → (n, q). ``improve``: gives the network so far more digits, from
-    rows that were asked already. ``deep``: whether the first line shows that there are further layers, before its
-    gradients are asked for.
+    rows that were asked already. ``deep``: whether the first line shows that there are further layers; asked before its
+    gradients, where these take many rows, and otherwise if they leave something.
     """
     nothing = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((1, 0)))
     state = Chosen(nothing, Noise(np.zeros(1), np.zeros(1)))
@@ -126,11 +135,16 @@ def _search(
     state.noise, state.lines, state.reason, state.refused = found.noise, [line], _refusal(found), True
     if state.reason or run.over:
         return
-    if not state.rough and deep(found):
-        state.reason, state.deep = "it has more than one hidden layer", True
-        return
+    doubtful = not state.rough
+    if doubtful and (domain.limited or len(found.t) * domain.d >= _WORTH):
+        if _deeper(state, found, deep):
+            return
+        doubtful = False
     state.refused = False
     precision = Precision.for_noise(found.noise.relative)
+    if not state.rough:
+        found = _easiest(ask, domain, run, found, width)
+        state.lines = [found.line]
     run.report(f"gradients of {len(found.t) + 1} pieces", 1, 1.0, len(found.t))
     if state.rough:
         state.network, state.lines = _agreed(ask, domain, run, found, width)
@@ -138,7 +152,7 @@ def _search(
         state.network = units_of_line(ask, found, precision, domain.room)
     if state.noise.relative > _FINE:
         improve(state)
-    anchor, stuck, gained = line.at(np.array(roomiest(found))), 0, 1
+    anchor, stuck, gained = found.line.at(np.array(roomiest(found))), 0, 1
     for number in range(2, (4 if domain.limited else 1) * _LINES + 1):
         line, before = domain.line(run.rng, anchor), state.left
         state.left = _look(ask, state, domain, line, run)
@@ -146,6 +160,9 @@ def _search(
         if state.left <= 1.0:
             state.reason = ""
             break
+        if doubtful and _deeper(state, found, deep):
+            return
+        doubtful = False
         state.reason = "what the units found leave of the answers does not vanish"
         # in a range every line meets other units, and one that meets none says little
         stuck = stuck + 1 if state.left > 0.1 * before and not (domain.limited and gained) else 0
@@ -158,6 +175,26 @@ def _search(
         gained = state.network.m - gained
         if gained or not state.rough:
             improve(state)
+
+
+def _deeper(state: Chosen, found: Crossings, deep: Callable[[Crossings], bool]) -> bool:
+    """Whether there are more layers than one; then that is noted, and that this is no function for the units of one."""
+    if not deep(found):
+        return False
+    state.reason, state.deep, state.refused = "it has more than one hidden layer", True, True
+    return True
+
+
+def _easiest(ask: Ask, domain: Domain, run: Run, found: Crossings, width: int | None) -> Crossings:
+    """The line on which gradients take the fewest rows: this one, or one of a few others where that is worth it."""
+    more = min(len(found.t) * domain.d // _ONE_MORE, _MORE)
+    if not more:
+        return found
+    lines = [domain.line(run.rng) for _ in range(more)]
+    others = kinks(ask, lines, most=more * _most(width), over=lambda: run.over)
+    # one with fewer kinks has missed some
+    good = [one for one in others if one.whole and not one.noise.curved and len(one.t) >= len(found.t)]
+    return min([found, *good], key=effort)
 
 
 def _agreed(ask: Ask, domain: Domain, run: Run, found: Crossings, width: int | None) -> tuple[Network, list[Line]]:
@@ -214,7 +251,7 @@ def _add_units(
 
 
 def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> float:
-    """The largest residual over what is tolerated: on a line, once between any two kinks of the network, and at random.
+    """The largest residual over what is tolerated: on a line, beyond and between kinks of the network, and at random.
 
     Above 1 something is missing, and ``state.missed`` is the row that shows it. In a range, where lines are short, many
     more random rows are looked at before nothing is said to be missing.
@@ -226,11 +263,13 @@ def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> floa
     angles = np.arctan(np.concatenate([[line.reach[0]], t, [line.reach[1]]]) / line.scale)
     share = run.rng.uniform(0.2, 0.8, len(angles) - 1)
     t = line.scale * np.tan(share * angles[1:] + (1.0 - share) * angles[:-1])
-    left, rows = 0.0, line.at(t)
+    if not domain.limited:  # a unit that is missing is on at one end or the other, and half-way in between
+        t = t[np.unique(np.linspace(0, len(t) - 1, _RANDOM).astype(int))]
+    left, rows, state.fresh, state.between = 0.0, line.at(t), np.zeros((0, domain.d)), len(t)
     for some in (_RANGED * _RANDOM, _IN_A_RANGE) if domain.limited else (_RANDOM,):
         Z = np.vstack([rows, domain.draw(run.rng, some)])
         y = ask(Z)
-        values = y[len(rows) :]
+        values, state.fresh = y[len(rows) :], np.vstack([state.fresh, Z[len(rows) :]])
         state.spread = np.maximum(state.spread, values.std(axis=0)) if state.seen else values.std(axis=0)
         state.seen += len(Z)
         distance = np.concatenate([np.abs(t), np.full(some, line.scale)])

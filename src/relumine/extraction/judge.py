@@ -9,6 +9,7 @@ from relumine.extraction.chosen import Chosen
 from relumine.extraction.lines import Ask
 from relumine.extraction.polish import Signed
 from relumine.extraction.sampling import Domain
+from relumine.fit.leverage import unseen_share
 from relumine.network import Network
 from relumine.results import Certificate, Predictions, Status, Units, counted
 from relumine.run import Run
@@ -26,9 +27,11 @@ def certify(
 ) -> tuple[Certificate, Status, str, Predictions]:
     """Ask fresh rows; the status follows from them alone.
 
-    ``net``: in the user's coordinates, with (q, m) output weights; ``ask`` answers in standard ones.
+    ``net``: in the user's coordinates, with (q, m) output weights; ``ask`` answers in standard ones. The random rows of
+    the last look, which the network has not seen either, are among them.
     """
-    Z = domain.draw(run.rng, CONFIRM)
+    looked = domain.draw(run.rng, 0) if state.fresh is None else state.fresh[:CONFIRM]
+    Z = np.vstack([looked, domain.draw(run.rng, CONFIRM - len(looked))])
     y, predicted = ask(Z), net(domain.rows(Z))
     spread = np.maximum(y.std(axis=0), np.finfo(float).tiny)
     allowed = _EXACT * spread + 100.0 * state.noise(float(domain.d) ** 0.25)
@@ -62,11 +65,11 @@ def certify(
         rows=CONFIRM,
         noise=float(np.linalg.norm(state.noise.level)) if state.rough else 0.0,
         confirmed=confirmed,
-        unseen=3.0 / confirmed if confirmed else float("nan"),
+        unseen=unseen_share(confirmed) if confirmed else float("nan"),
         proves=""
         if wrong
         else f"{confirmed} fresh random rows, each free to contradict the network, agree with it, and so do "
-        f"{state.seen} others between and beyond all its kinks on a fresh line",
+        f"{state.between} others beyond and between its kinks on a fresh line",
         does_not_prove=f"anything about kinks that were not looked for: they were looked for {where}",
     )
     return certificate, status, word, Predictions(y, predicted)

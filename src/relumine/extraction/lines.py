@@ -326,7 +326,7 @@ class _Search:
             elif s.stage == "middle" and left != right:  # no kink on this half
                 (s.left if left else s.right).add(*s.point)
                 self._again(s, "")
-            elif left and right and s.stage == "crossing":
+            elif s.stage == "crossing" and (left or right):  # both predict the same there, one of them better
                 # nearer to a piece than the two can be told apart, the crossing may lie on the wrong side of the kink
                 room = min(s.point[0] - s.left.hi, s.right.lo - s.point[0])
                 self._again(s, "sides" if self._apart(s, s.point[0]) <= room else "middle")

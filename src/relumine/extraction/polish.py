@@ -30,6 +30,7 @@ _COLUMNS = 1500  # parameters up to which all rows are fitted together
 _PRODUCTS = 60  # of conjugate gradients, which gain a digit in five where there are three rows a parameter
 _SOLVED = 1e-8  # of the squared gradient left: a change to four digits, and the next one to four more
 _SIDES = 6  # solutions at most: one suffices where no side changes
+_WEAK = 1e-4  # of the strongest unit: what noise adds to a network in single precision was 1e-6, its units 0.03
 _SPARES = 120  # units tried in turn: is any of them to spare?
 _VANISHES = 1e-7  # of the affine part, relative to the largest unit: what is left of it is error, not a part
 _ROUGHLY = 3e-4  # the same for answers in single precision
@@ -59,8 +60,15 @@ def polished(net: Network, Z: Array, Y: Array, tolerance: Callable[[Array], Arra
 
 
 def refitted(net: Network, Z: Array, Y: Array, tolerance: Callable[[Array], Array]) -> Network:
-    """The units fitted to random rows Z (n, d) with answers Y (n, q), their affine part with them."""
-    return _least_squares(net, Z, Y, tolerance(np.linalg.norm(Z, axis=1)))
+    """The units fitted to random rows Z (n, d) with answers Y (n, q), their affine part with them.
+
+    Without those that the fit has made so weak that every row fits as well without them.
+    """
+    allowed = tolerance(np.linalg.norm(Z, axis=1))
+    best = _least_squares(net, Z, Y, allowed)
+    size = np.linalg.norm(best.a, axis=0)
+    fewer = best.permuted(np.flatnonzero(size > _WEAK * size.max(initial=0.0)))
+    return fewer if _off(fewer, Z, Y, allowed) <= 1.0 else best
 
 
 def polishable(net: Network, rows: int) -> bool:

@@ -12,6 +12,7 @@ and f(x) = F_s(x) + Σ_{r>s} a_r relu(z_r) + Σ_{r≤s} a_r relu(−z_r) with z_
 2. Such steps are seen afterwards, at no query: the units found say on which side of each of them every query lies. A
    step that crosses a kink, or ends on one (a step across the very next kink looks like that, whatever its unit), is
    asked again, shorter; and once more, as long as is safe, when all units are known.
+   One gradient follows from the others where the network has no affine part (:mod:`relumine.extraction.spare`).
 3. Short pieces give few digits. The units found show where else their region is wide: there the gradient is measured
    again, with steps as long as that region allows.
 """
@@ -22,14 +23,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erfc
 
 from relumine.extraction.lines import Ask
 from relumine.extraction.pieces import Crossings
+from relumine.extraction.spare import Spare, spare_piece
 from relumine.network import Network
 
 Array = NDArray[np.float64]
 
-__all__ = ["Precision", "bluntness", "roomiest", "units_of_line"]
+__all__ = ["Precision", "bluntness", "effort", "roomiest", "units_of_line"]
 
 _ROUNDS = 8  # of steps asked again; each leaves a few per cent of those before
 _SHORTER = 1.0 / 16.0  # never the other way: two steps across one kink from both of its sides would hide each other
@@ -50,8 +53,8 @@ class Precision:
     """
 
     step: float = 0.12
-    target: float = 2e-12  # 1e-12 took 0.05 p more rows at d ≥ 64, for errors half as large
-    again: float = 0.12
+    target: float = 2e-11  # the largest error of 784-128-1 is then 3e-11 … 8e-11; half of it takes 0.06 p more rows
+    again: float = 0.16
 
     @classmethod
     def for_noise(cls, relative: float) -> Precision:
@@ -87,7 +90,6 @@ class _Measurement:
         found = _usable(found, precision)
         self.ask, self.found, self.line, self.precision, self.room = ask, found, found.line, precision, room
         self.base, self.half = _bases(found)
-        self.zero = int(np.searchsorted(found.t, 0.0)) if known else -1
         d, k = len(self.line.direction), len(found.t)
         self.q = len(found.noise.level)
         self.basis = _complement(self.line.direction)  # (d, d−1)
@@ -101,48 +103,72 @@ class _Measurement:
         self.shortest = precision.step * self.half * self.error / np.maximum(_NOISY * weak, np.finfo(float).tiny)
         self.better: dict[int, Array] = {}
         self.along, self.tilts = np.zeros(k), np.zeros((k, d - 1))
+        self.known = known
+        self.spare: Spare | None = spare_piece(found, self.error) if d > 2 and not known else None
+        if known:
+            self.spare = Spare(int(np.searchsorted(found.t, 0.0)), np.zeros(k + 1))
+            self.values[self.spare.r] = 0.0
+        if self.spare is not None:
+            self.error[self.spare.r] = np.linalg.norm(self.spare.share * self.error)
+
+    @property
+    def asked(self) -> list[int]:
+        """Pieces whose gradient is asked for."""
+        return [r for r in range(len(self.base)) if self.spare is None or r != self.spare.r]
 
     def network(self) -> Network:
         """Steps 1 to 3 of the module's text."""
-        every = [r for r in range(len(self.base)) if r != self.zero]
         self._inward()
-        self._measure({r: np.arange(self.basis.shape[1]) for r in every})
-        self._settle(every)
-        self._measure({r: self._lengthened(r) for r in every})
-        self._settle(every)  # a longer step may have crossed a kink that was not known well enough
-        self._verify(every)
+        self._measure({r: np.arange(self.basis.shape[1]) for r in self.asked})
+        self._settle()
+        self._measure({r: self._lengthened(r) for r in self.asked})
+        self._settle()  # a longer step may have crossed a kink that was not known well enough
+        self._verify()
+        for r in self.asked:  # a step made shorter shows less
+            self.error[r] *= self.precision.step * self.half[r] / np.abs(self.steps[r]).min(initial=np.inf)
         self._again()
         return self._assembled()
 
-    def _settle(self, pieces: list[int]) -> None:
+    def _settle(self) -> None:
         """Ask again, shorter, the steps that crossed a kink, as the units found say, until none has."""
         for _ in range(_ROUNDS):
             W = self.units()[0]
             self.along, self.tilts = W @ self.line.direction, W @ self.basis
-            crossed = {r: js for r in pieces if len(js := self._crossed(r))}
+            crossed = {r: js for r in self.asked if len(js := self._crossed(r))}
             if not crossed:
                 break
             for r, js in crossed.items():
                 self.steps[r, js] *= _SHORTER
             self._measure(crossed)
 
-    def _verify(self, pieces: list[int]) -> None:
+    def _verify(self) -> None:
         """Ask pieces again, with shorter steps, whose gradient one more row contradicts.
 
         A step across both kinks of its piece at once is not seen by :meth:`_settle` where both units have one sign: the
         difference then belongs to two other units that it does not cross. One row per piece tells, half a weighted mean
         of all its steps: units of one sign make f convex there (or concave), and a convex function that is not affine
-        lies below its chords.
+        lies below its chords. A gradient that was not asked for is held against a row like the others.
         """
+        pieces = self.asked if self.known else [*range(len(self.base))]
         for _ in range(_ROUNDS):
+            if self.spare is not None and self.spare.r in pieces:
+                self._inferred(self.spare.r)
             pieces = [r for r in self._contradicted(pieces) if self._worth(r).any()]
             if not pieces:
                 break
+            if self.spare is not None and self.spare.r in pieces:
+                self.spare, self.error = None, _errors(self.found, self.precision, self.base, self.half)
             self.values[pieces] = self.ask(self.line.at(self.base[pieces]))  # that may have been wrong, too
             for r in pieces:
                 self.steps[r, self._worth(r)] *= _SHORTER
             self._measure({r: np.arange(self.basis.shape[1]) for r in pieces})
-            self._settle([r for r in range(len(self.base)) if r != self.zero])
+            self._settle()
+
+    def _inferred(self, r: int) -> None:
+        """The differences from a piece whose gradient was not asked for, and steps that cross no kink."""
+        self.across[r] = self.gradient(r) @ self.basis
+        for _ in range(_ROUNDS):
+            self.steps[r, self._crossed(r)] *= _SHORTER
 
     def _contradicted(self, pieces: list[int]) -> list[int]:
         """Pieces where the gradient does not predict the answer at half a mean of its steps."""
@@ -216,10 +242,11 @@ class _Measurement:
 
     def gradient(self, r: int) -> Array:
         """g_r, (q, d)."""
-        if r == self.zero:
-            return np.zeros((self.q, len(self.line.direction)))
         if r in self.better:
             return self.better[r]
+        if self.spare is not None and r == self.spare.r:
+            others = [share * self.gradient(s) for s, share in enumerate(self.spare.share) if share]
+            return np.asarray(sum(others, np.zeros((self.q, len(self.line.direction)))))
         return np.asarray(self.across[r] @ self.basis.T + np.outer(self.slope[r], self.line.direction))
 
     def units(self) -> tuple[Array, Array, Array]:
@@ -276,8 +303,6 @@ class _Measurement:
             return
         weak = np.minimum(np.append(size, np.inf), np.insert(size, 0, np.inf))  # the weaker unit beside each piece
         doubt = self.error / np.maximum(weak, np.finfo(float).tiny)
-        if self.zero >= 0:
-            doubt[self.zero] = 0.0
         order = np.argsort(-doubt)[: int(np.ceil(self.precision.again * len(doubt)))]
         for r in order[doubt[order] > self.precision.target]:
             self._remeasure(int(r), W, b)
@@ -301,7 +326,7 @@ class _Measurement:
             return
         gradient = np.asarray((V[1:] - V[0]).T / steps)
         # a unit that is not known yet may lie between here and the line: then it is another gradient
-        doubt = self.error[r] * self.precision.step * self.half[r] * float(np.linalg.norm(1.0 / self.steps[r]))
+        doubt = self.error[r] * float(np.linalg.norm(np.abs(self.steps[r]).min() / self.steps[r]))
         if np.linalg.norm(gradient - self.gradient(r)) > _OTHER * doubt:
             return
         self.better[r], self.error[r] = gradient, error
@@ -309,10 +334,9 @@ class _Measurement:
     def _assembled(self) -> Network:
         """The sum of the module's text, from the piece known best."""
         W, b, A = self.units()
-        best = self.zero if self.zero >= 0 else int(np.argmin(self.error))
+        best = int(np.argmin(self.error))
         g = self.gradient(best)
-        value = np.zeros(self.q) if best == self.zero else self.values[best]
-        c = value - g @ self.line.at(np.array(self.base[best]))
+        c = self.values[best] - g @ self.line.at(np.array(self.base[best]))
         sign = np.where(np.arange(len(b)) >= best, 1.0, -1.0)
         return Network(sign[:, None] * W, sign * b, A.T, "relu", g, c)
 
@@ -356,6 +380,23 @@ def bluntness(found: Crossings) -> tuple[int, float]:
     usable = _usable(found, precision)
     ratio = _errors(usable, precision, *_bases(usable)) / np.maximum(_weaker(usable), np.finfo(float).tiny)
     return len(found.t) - len(usable.t), float(ratio.max())
+
+
+def effort(found: Crossings) -> float:
+    """About how many rows beyond one gradient a piece this line takes, over those: for steps that cross, short pieces.
+
+    A unit nearly parallel to the line has a small jump |a w·u| on it, but is as steep as others in other directions: a
+    step s, along which z changes by some s/√d, crosses its kink at a distance |t − t_i| along the line if
+    |w·u| |t − t_i| is less than that. Of small jumps most are small for that reason, not for |a|.
+    """
+    precision, (base, half) = Precision(), _bases(found)
+    jump = np.linalg.norm(found.jump, axis=1)
+    if not len(jump):
+        return 0.0
+    away = np.abs(base[:, None] - found.t) / (precision.step * half[:, None])
+    crossed = np.minimum(erfc(np.sqrt(0.5) * away * jump / np.median(jump)).sum(axis=1), 1.0)
+    short = _errors(found, precision, base, half) / np.maximum(_weaker(found), np.finfo(float).tiny)
+    return float(2.0 * crossed.mean() + (short > precision.target).mean())
 
 
 def _usable(found: Crossings, precision: Precision) -> Crossings:

@@ -14,6 +14,7 @@ from relumine.extraction.deep.whole import Found, extract_deep
 from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Queries
 from relumine.extraction.sampling import Domain
+from relumine.fit.leverage import unseen_share
 from relumine.network import Network
 from relumine.results import Certificate, InvalidInput, Recovery, SearchRecord, Stage, Status
 from relumine.run import Run
@@ -115,7 +116,7 @@ def _certificate(found: Found) -> Certificate:
         residual=found.residual if np.isfinite(found.residual) else float("nan"),
         rows=confirmed,
         confirmed=confirmed,
-        unseen=3.0 / confirmed if confirmed else float("nan"),
+        unseen=unseen_share(confirmed) if confirmed else float("nan"),
         proves=proves if confirmed else "",
         does_not_prove="anything about units, or weights between units, that no row asked brings into play",
         notes=notes,

@@ -17,7 +17,6 @@ _SHARE = 0.34  # of the jumps of a line that may have no partner on its parallel
 _FEW = 5  # kinks of the first line next to which the second is searched: in deep networks nearly all jumps differ
 _SAME = 1e-6  # relative difference of two jumps that are one: measured 1e-9 … 1e-12
 _MOST = 30_000  # queries for the second line
-_WORTH = 201  # rows that the gradients of all pieces would take: fewer are spent rather than a second line
 
 
 def is_deep(ask: Ask, domain: Domain, run: Run, one: Crossings) -> bool:
@@ -27,8 +26,7 @@ def is_deep(ask: Ask, domain: Domain, run: Run, one: Crossings) -> bool:
     unit behind another layer, or one that is seen through another layer, changes by other amounts elsewhere.
     """
     line = one.line
-    # behind a link (limited, without a range) the search for one layer takes many lines before it gives up
-    if domain.room is not None or (len(one.t) * domain.d < _WORTH and not domain.limited):
+    if domain.room is not None or not len(one.t):
         return False
     shift = domain.draw(run.rng, 1)[0]
     shift -= (shift @ line.direction) * line.direction
