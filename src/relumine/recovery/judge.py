@@ -18,7 +18,9 @@ from relumine.results import Recovery, Status, counted
 __all__ = ["Verdict", "explained", "judge", "with_answers"]
 
 _SINGULAR = 1e14  # condition from which a Fisher matrix of doubles is singular: its inverse has two digits left
-_FIRST_UNIT = 5  # numbers for each parameter of a first unit, below which noise makes a unit out of nothing
+# numbers for each parameter of one unit more, beside those found, below which noise makes a unit out of nothing and a
+# unit passes for noise: 50 exact rows of (8,6) were called 2 units and noise
+_ONE_MORE = 5
 _SPARE = 10  # numbers beyond the parameters that a noise estimate needs: with 5, one in 100 is three times too small
 _REPEATED = 3.0  # times the difference between answers to one question that may be left: three standard deviations
 _PRESS = 2.0  # leave-one-out error over the claimed noise from which the claim is wrong
@@ -164,8 +166,9 @@ def _too_few_numbers(e: Evidence) -> tuple[Status, str] | None:
         return Status.UNDERDETERMINED, (
             f"{e.parameters} parameters leave only {e.numbers - e.parameters} of {e.numbers} numbers to show the noise."
         )
-    if not e.units and _FIRST_UNIT * e.one_more + e.affine > e.numbers:
-        return Status.UNDERDETERMINED, f"{e.numbers} numbers are too few to tell a hidden unit from noise."
+    if _ONE_MORE * e.one_more + e.parameters > e.numbers:
+        which = "another" if e.units else "a"
+        return Status.UNDERDETERMINED, f"{e.numbers} numbers are too few to tell {which} hidden unit from noise."
     return None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from relumine.data.sources.arrays import open_arrays, open_npy, open_npz
 from relumine.data.sources.chunks import Source
-from relumine.data.sources.columns import Except, pick
+from relumine.data.sources.columns import Except, Text, pick
 from relumine.data.sources.streams import StreamSource
 from relumine.results import InvalidInput
 
@@ -169,7 +169,7 @@ def _open_path(
 
 def _open_frame(frame: Any, target: Any, features: Any, weight: Any, options: dict[str, Any]) -> Source:
     """A dataframe in memory."""
-    schema = {str(c): None if getattr(t, "kind", "O") in "fiub" else str(t) for c, t in frame.dtypes.items()}
+    schema = {str(c): None if getattr(t, "kind", "O") in "fiub" else Text(str(t)) for c, t in frame.dtypes.items()}
     columns = pick("the dataframe", schema, target, features, weight)
     y = frame[list(columns.targets)].to_numpy(dtype=np.float64)
     weights = None if weight is None else frame[weight].to_numpy(dtype=np.float64)

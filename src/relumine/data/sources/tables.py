@@ -17,7 +17,7 @@ from relumine.data.sources.arrays import MappedSource
 from relumine.data.sources.checks import Piece
 from relumine.data.sources.chunks import Chunk
 from relumine.data.sources.columnar import Arrow, Parquet
-from relumine.data.sources.columns import Columns, pick
+from relumine.data.sources.columns import Columns, Text, pick
 from relumine.data.sources.delimited import Csv
 from relumine.data.sources.local import LocalSource
 from relumine.data.sources.spill import Spill
@@ -124,7 +124,7 @@ class Look:
     """
 
     names: tuple[str, ...]
-    text: dict[str, str]
+    text: dict[str, Text]
     mixed: frozenset[str]
     said: tuple[str, ...]
     named: bool
