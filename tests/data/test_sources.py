@@ -186,7 +186,7 @@ def test_bad_rows_are_named_or_skipped_and_counted(value: float, tmp_path: Path)
         ({"X": np.full((3, 2), "a"), "y": Y[:3], "bad_rows": "skip"}, "real numbers"),
         ({"X": X, "y": Y, "bad_rows": "ignore"}, "bad_rows is"),
         ({"X": "nowhere.npz"}, "no such file"),
-        ({"X": "nowhere.parquet", "target": "y"}, "no data files"),
+        ({"X": "nowhere.parquet", "target": "y"}, "no such file: nowhere.parquet"),
     ],
 )
 def test_what_cannot_be_used_is_named(arguments: dict[str, object], word: str) -> None:

@@ -162,6 +162,8 @@ def find_files(paths: Any) -> list[str]:
             here = [name]
         else:
             here = sorted(f for f in glob.glob(name, recursive=True) if Path(f).is_file())
+        if not here and not any(mark in name for mark in "*?[") and not Path(name).is_dir():
+            raise InvalidInput(f"no such file: {name}", argument="X", remedy=f"it is looked for in {Path.cwd()}")
         if not here:
             raise InvalidInput(f"no data files at {name} (looked for {', '.join(endings())})", argument="X")
         found.extend(here)
