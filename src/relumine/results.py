@@ -466,7 +466,8 @@ class Recovery:
         net = self.network
         if self.ok and not net.m:
             if not np.any(net.v) and self.status is Status.EXACT:
-                return f"No hidden unit found: {self.origin.target or 'y'} is the same in every row."
+                target = self.origin.target or "y"
+                return f"No hidden unit found: {target} is the same in every row; is it the right column?"
             share = self._explained()
             words = (
                 f" explains {100.0 * share:.3g} % of the variance of {self.origin.target or 'y'}"

@@ -107,7 +107,7 @@ def test_gaps_are_filled_with_the_median(tmp_path: Path) -> None:
     assert run("recover", path, "--impute", "mean").exit_code == 2
     path.write_text("\n".join(["u,v,y", *lines[:20], "1,2,"]), encoding="utf-8")
     refused = run("recover", path, "--width", 0, "--impute", "median").stderr
-    assert "target column 'y' is nan" in refused
+    assert "target column 'y' has no value" in refused
     assert "row 22" in refused  # as a spreadsheet counts
 
 

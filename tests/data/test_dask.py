@@ -93,7 +93,7 @@ def test_bad_rows_on_the_workers_are_named_or_counted(client: Any) -> None:
     spoilt = X.copy()
     spoilt[700, 2] = np.nan
     frame = dd.from_pandas(pd.DataFrame(spoilt, columns=list("abcd")).assign(y=Y), npartitions=6)
-    with pytest.raises(InvalidInput, match="input column 'c' is nan in partition 1, row 200"):
+    with pytest.raises(InvalidInput, match="input column 'c' has no value in partition 1, row 200"):
         whitening_of(open_source(frame, target="y", client=client))
     source = open_source(frame, target="y", client=client, bad_rows="skip")
     assert (count(source), source.skipped) == (N - 1, 1)

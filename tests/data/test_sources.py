@@ -193,7 +193,7 @@ def test_bad_rows_are_named_or_skipped_and_counted(value: float, tmp_path: Path)
         ({"X": open_source(X, Y), "target": "y"}, "not with a source that is open already"),
         ({"X": open_source(X, Y), "sample_weight": Y}, "not with a source that is open already"),
         ({"X": [(X, Y)], "sample_weight": Y}, "give chunks"),
-        ({"X": "nowhere.parquet", "target": "y"}, "no data files"),
+        ({"X": "nowhere.parquet", "target": "y"}, "no such file: nowhere.parquet"),
     ],
 )
 def test_what_cannot_be_used_is_named(arguments: dict[str, object], word: str) -> None:

@@ -134,9 +134,9 @@ def test_bad_values_are_named_or_skipped(kind: str, value: float | None, tmp_pat
     column = [*X[:130, 1], value, *X[131:, 1]]
     path = write(tmp_path, kind, table(b=column))
     where = PLACES.get(kind, "row 132")  # csv: the header is row 1
-    with pytest.raises(InvalidInput, match=rf"input column 'b' is (nan|inf) in .*data\.{kind}(, )?.*{where};"):
+    with pytest.raises(InvalidInput, match=rf"input column 'b' (has no value|is inf) in .*data\.{kind}(, )?.*{where};"):
         list(open_source(path, target="y", chunk=11).chunks())
-    with pytest.raises(InvalidInput, match="target column 'b' is"):
+    with pytest.raises(InvalidInput, match=r"target column 'b' (has no value|is inf)"):
         list(open_source(path, target=["y", "b"]).chunks())
     source = open_source(path, target="y", bad_rows="skip", chunk=11)
     np.testing.assert_array_equal(materialise(source).X[:, 1], np.delete(X[:, 1], 130))

@@ -7,9 +7,13 @@ import importlib
 import io
 import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+
+from relumine.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -37,6 +41,28 @@ def test_small_examples_of_the_gallery_run(name: str, tmp_path: Path, monkeypatc
     with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(code, name, "exec"), {"__name__": "example"})
     assert any(word in out.getvalue() for word in ("exact", "noisy"))
+
+
+SHOWN = [
+    (page.name, line)
+    for page in PAGES
+    for block in re.findall(r"```(?:console|bash|text)\n(.*?)```", page.read_text(), flags=re.S)
+    for line in re.findall(r"^(?:\$ )?(relumine .*)", re.sub(r"\\\n\s*", " ", block), flags=re.M)
+]
+
+
+def test_commands_that_are_shown_have_these_options() -> None:
+    """Every `relumine …` of a page names a command that there is, with options that it has."""
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    for page, line in SHOWN:
+        _, name, *words = shlex.split(line.replace("…", ""), comments=True)
+        if name.startswith("-"):
+            continue
+        options = {option for parameter in commands[name].params for option in parameter.opts} | {"--help", "--debug"}
+        for word in words:
+            if re.match(r"--?[a-z]", word):
+                assert word.partition("=")[0] in options, f"{page}: {line}"
+    assert len(SHOWN) > 20
 
 
 def test_local_links_lead_somewhere() -> None:

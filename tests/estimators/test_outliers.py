@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -123,3 +125,18 @@ def test_widths_that_rows_allow() -> None:
     assert _widths(asked, 300, 10) == [5, 15]
     assert _widths(asked, 30, 2) == []
     assert _widths(Asked(7, None, 5), 2400, 10) == [7]
+
+
+def test_without_noise_every_row_belongs() -> None:
+    """Near kinks a network that is nearly right is off by many times the usual error, which means nothing."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    for y in (np.abs(X[:, 0]) + X[:, 1], np.sin(X[:, 0]) + X[:, 1]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = TwoLayerRegressor(random_state=0).fit(X, y)
+        assert not len(model.outliers_)
+
+
+def test_a_start_that_is_no_network_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"relumine\.Network"):
+        TwoLayerRegressor(init=3).fit(np.ones((50, 2)), np.ones(50))

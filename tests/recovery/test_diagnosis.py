@@ -49,11 +49,18 @@ def test_classes(values: list[float], count: int) -> None:
 def test_running_numbers() -> None:
     X, ids = normal(100, 2), np.arange(7.0, 107.0)
     assert running_numbers(np.column_stack([X, ids]), None) == (
-        "column 2",
+        "column 2 is a running number",
         "If it only numbers the rows, leave it out.",
     )
     shuffled = np.random.default_rng(0).permutation(ids)
     assert running_numbers(np.column_stack([shuffled, X]), ("id", "u", "v")) is not None
+    scattered = 3.0 * shuffled + np.arange(100) % 3
+    for name in ("customer_id", "ID", "orderId", "primary key"):
+        found = running_numbers(np.column_stack([scattered, X]), (name, "u", "v"))
+        assert found is not None
+        assert found[0] == f"column {name!r} looks like an id, different in every row"
+    for name in ("humid", "load", "rapid"):
+        assert running_numbers(np.column_stack([scattered, X]), (name, "u", "v")) is None
     for column in (ids + 0.5, np.floor(ids / 2), np.round(10.0 * X[:, 0])):
         assert running_numbers(np.column_stack([X, column]), None) is None
     assert running_numbers(ids[:, None], None) is None, "the only input is what y depends on"

@@ -439,3 +439,8 @@ def test_whiskers_stay_in_their_frame() -> None:
     assert len(whiskers) == 4
     assert all(62 <= float(w[x] or 0) <= 426 for w in whiskers for x in ("x1", "x2"))
     assert all(14 <= float(w[y] or 0) <= 234 for w in whiskers for y in ("y1", "y2"))
+
+
+def test_a_report_is_about_a_result(tmp_path: Path) -> None:
+    with pytest.raises(rl.InvalidInput, match="got Network"):
+        report.write(rl.planted.network(2, 1, rng=0), tmp_path / "report.html")  # type: ignore[arg-type]

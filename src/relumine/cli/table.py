@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from relumine.data.sources import Source, open_source
+from relumine.data.sources.columns import TEXT, Text
 from relumine.results import InvalidInput
 
 __all__ = ["Table", "columns_of", "open_table"]
@@ -26,7 +27,7 @@ class Table:
 
     path: str
     names: list[str]
-    text: dict[str, str] = field(default_factory=dict)
+    text: dict[str, Text] = field(default_factory=dict)
     assumed: list[str] = field(default_factory=list)
     mixed: frozenset[str] = frozenset()
     named: bool = True
@@ -69,24 +70,27 @@ class Table:
         for name in (*inputs, *targets):
             if (name in self.mixed and skip_bad_rows) or (name in self.text and self.one_hot and name in inputs):
                 continue
-            if name in self.mixed:
-                raise InvalidInput(
-                    f"{self.path}: column {name!r} is not all numbers ({self.text[name]}); repair that cell, leave "
-                    f"out such rows with --skip-bad-rows, or leave out the column with --ignore {_quoted(name)}"
-                )
-            if name in self.text and name in targets:
-                raise InvalidInput(
-                    f"{self.path}: column {name!r} is not numeric ({self.text[name]}), but the target must be numbers; "
-                    "choose another with --target"
-                )
             if name in self.text:
-                raise InvalidInput(
-                    f"{self.path}: column {name!r} is not numeric ({self.text[name]}); "
-                    f"leave it out with --ignore {_quoted(name)}, or use --one-hot to turn its categories into columns"
-                )
+                raise InvalidInput(self._not_numbers(name, name in targets))
         if not inputs:
             raise InvalidInput(f"{self.path} has no input columns besides the target {targets[0]!r}")
         return inputs, targets
+
+    def _not_numbers(self, name: str, target: bool) -> str:
+        """What a column holds that is no number, and what to do about it."""
+        holds, remedy = self.text[name]
+        what = f"{self.path}: column {name!r} is not {'all numbers' if name in self.mixed else 'numeric'} ({holds})"
+        other = "choose another target with --target" if target else f"leave it out with --ignore {_quoted(name)}"
+        if remedy != TEXT:
+            return f"{what}; {remedy}, or {other}"
+        if name in self.mixed:
+            return f"{what}; repair that cell, leave out such rows with --skip-bad-rows, or {other}"
+        if target:
+            return (
+                f"{what}: this is classification, and classes do not show the network behind them; use scores or "
+                f"probabilities, or {other}"
+            )
+        return f"{what}; {other}, or use --one-hot to turn its categories into columns"
 
     def source(self, inputs: list[str], targets: list[str], skip_bad_rows: bool = False) -> Source:
         """The rows; no targets: inputs alone."""

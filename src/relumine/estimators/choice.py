@@ -30,6 +30,9 @@ WIDTHS = (5, 15, 40, 100, 250)
 _FEW = 40  # different rows below which no unit is placed
 _ENOUGH, _SHARE, _MOST = 3000, 0.1, 50_000  # rows to choose by: 3000, or a tenth of more, up to 50 000
 _FOLDS = 3  # at least
+# of the usual spread of y: an error below is no wrong entry, and changes R² by 1/(4n) at most; without noise every kink
+# would be one
+_MATTERS = 0.5
 _LOOKS = 3  # for rows that do not belong: without the worst of them, others show
 _NARROW = 1000  # rows from which two folds are enough to leave out widths
 _PAYS = 0.9  # of the error: what a width must come down to for a wider one to be tried
@@ -115,7 +118,7 @@ def choose_by_what_belongs(
     take little time; what only the chosen network shows is left out of the last fit.
     """
     kept = Kept.all(samples)
-    kept = kept.without(*_beyond(samples.Y - np.median(samples.Y, axis=0), samples.weight))
+    kept = kept.without(*_beyond(samples.Y - np.median(samples.Y, axis=0), samples))
     for _ in range(_LOOKS if len(samples.Y) >= LEAST else 0):
         more = kept.without(*strays(kept.samples, choose(kept.samples, sigma, asked.look, rng)))
         if more is kept:
@@ -300,13 +303,15 @@ def strays(samples: Samples, choice: Choice) -> tuple[Numbers, Array]:
     if len(E) < len(samples.Y):
         E = samples.Y - average(choice.starts)(samples.X)
         E[choice.numbers] = choice.residuals
-    return _beyond(E, samples.weight)
+    return _beyond(E, samples)
 
 
-def _beyond(E: Array, weight: Array | None) -> tuple[Numbers, Array]:
+def _beyond(E: Array, samples: Samples) -> tuple[Numbers, Array]:
     """Rows of errors E (n, q) that do not belong, worst first, and how many times the median each is off."""
     usual = np.median(np.abs(E), axis=0)
     r = np.linalg.norm(E / np.where(usual > 0.0, usual, np.inf), axis=1)
-    found = np.flatnonzero(r > limit(r, weight))
+    spread = 1.4826 * np.median(np.abs(samples.Y - np.median(samples.Y, axis=0)), axis=0)
+    matters = (np.abs(E) > _MATTERS * spread).any(axis=1)
+    found = np.flatnonzero(matters & (r > limit(r, samples.weight)))
     found = found[np.argsort(-r[found], kind="stable")]
     return found, r[found] / max(float(np.median(r)), np.finfo(float).tiny)

@@ -139,6 +139,8 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         self.__dict__.pop("sums_", None)
         init = getattr(self, "network_", None) if self.warm_start else None
         init = self.init if init is None else init
+        if init is not None and not isinstance(init, Network):
+            raise InvalidInput(f"init must be a relumine.Network to start from, or None; got {type(init).__name__}")
         if init is not None and init.d != X.shape[1]:
             raise InvalidInput(f"init has {init.d} inputs, and X has {X.shape[1]} columns")
         with cores() as crew:

@@ -7,6 +7,7 @@ A diagnosis is a function of :class:`Failure` (rows, width asked for, what was f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +22,7 @@ from relumine.results import Cause, Diagnosis, Recovery, Status, counted
 
 Array = NDArray[np.float64]
 
-__all__ = ["DIAGNOSES", "Failure", "diagnosed", "running_numbers"]
+__all__ = ["DIAGNOSES", "Failure", "diagnosed", "doubted", "running_numbers"]
 
 _NEEDED, _HOPE = 5, 2.5  # numbers per parameter that find a network at once, and below which none is found as a rule
 _LATTICE = 8  # different values of an input up to which kinks between them are not seen
@@ -29,6 +30,7 @@ _OFF = 8.0  # robust standard deviations: 1 row in 10¹⁵ of a Gaussian
 _OFF_SHARE, _CARRIED = 0.05, 0.5  # at most so many rows are outliers, and they carry so much of the squares
 _APPROXIMATION = 0.9  # R² on unseen rows from which a network that is not *the* network is worth keeping
 _RUNNING = 20  # rows from which whole numbers one after the other are no accident
+_CALLED_ID = re.compile(r"(^|[\W_])(?i:id|key|index|uuid)$|[a-z]I[dD]$")  # how columns of such numbers are called
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,24 @@ def diagnosed(found: Recovery, rows: Samples, width: int | None) -> Recovery:
             message = " ".join(part for part in (words[0], found.message, offer) if part)
             return replace(found, diagnosis=Diagnosis(cause, *words), message=message)
     return found
+
+
+def doubted(found: Recovery, rows: Samples) -> Recovery:
+    """A network up to noise, with a word on the few rows that most of that noise comes from, if it does.
+
+    Examples
+    --------
+    >>> import relumine as rl
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = X[:, 0] + rng.normal(size=300)
+    >>> found = rl.recover(X, y, rng=0)
+    >>> y[::30] += 1000.0
+    >>> doubted(found, Samples(X, y)).message.partition(" of 300")[0][-11:]
+    'But 10 rows'
+    """
+    words = _outliers(Failure(rows.X, rows.Y, None, found, rows.names))
+    return found if words is None else replace(found, message=f"{found.message} But {words[0]} {words[1]}")
 
 
 def _offer(failure: Failure) -> str:
@@ -217,17 +237,18 @@ def _times(ratio: float) -> str:
 
 def _running_number(failure: Failure) -> Words | None:
     found = running_numbers(failure.X, failure.names)
-    return None if not found else (f"{found[0]} is a running number, and was used as an input.", found[1])
+    return None if not found else (f"{found[0]}, and was used as an input.", found[1])
 
 
 def _nearly(failure: Failure) -> Words | None:
     if not _offer(failure):
         return None
+    link = "if these are probabilities, link='logit'; otherwise " if probabilities(failure.Y) else ""
     return (
         f"Nearly explained: the best network has R² = {failure.r2:.4f} on {_unseen(failure)}, but it is not the "
         "network behind them.",
-        "As an approximation it may be good enough. For the network itself try more rows, a larger width= or another "
-        "activation=.",
+        f"As an approximation it may be good enough. For the network itself try {link}more rows, a larger width= or "
+        "another activation=.",
     )
 
 
@@ -245,10 +266,11 @@ DIAGNOSES: tuple[tuple[Cause, Callable[[Failure], Words | None]], ...] = (
 
 
 def running_numbers(X: Array, names: tuple[str, ...] | None) -> tuple[str, str] | None:
-    """The input that numbers the rows, and what to do about it; None if there is none.
+    """The input that numbers the rows, in a clause, and what to do about it; None if there is none.
 
-    Whole numbers, each one more than the last in nine rows of ten, or all numbers of a range in any order. The only
-    input of a problem is no such column: it is what the target depends on.
+    Whole numbers, each one more than the last in nine rows of ten, or all numbers of a range in any order; or one for
+    each row in a column that is called an id. The only input of a problem is no such column: it is what the target
+    depends on.
     """
     n, d = X.shape
     if n < _RUNNING or d < 2:
@@ -259,9 +281,12 @@ def running_numbers(X: Array, names: tuple[str, ...] | None) -> tuple[str, str] 
             continue
         steps = np.diff(column)
         in_order = bool((steps > 0.0).all()) and float(np.mean(steps == 1.0)) >= 0.9
-        a_range = float(np.ptp(column)) == n - 1 and np.unique(column).size == n
-        if in_order or a_range:
+        all_different = np.unique(column).size == n
+        a_range = all_different and float(np.ptp(column)) == n - 1
+        an_id = all_different and names is not None and _CALLED_ID.search(names[j].strip()) is not None
+        if in_order or a_range or an_id:
             called = f"column {j}" if names is None else f"column {names[j]!r}"
+            what = "is a running number" if in_order or a_range else "looks like an id, different in every row"
             how = "" if names is None else f": ignore=[{names[j]!r}]"
-            return called, f"If it only numbers the rows, leave it out{how}."
+            return f"{called} {what}", f"If it only numbers the rows, leave it out{how}."
     return None

@@ -25,7 +25,7 @@ from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
 from relumine.papers.zhong2017.method import recover_zhong
 from relumine.recovery.asked import Asked, check
-from relumine.recovery.diagnosis import diagnosed, running_numbers
+from relumine.recovery.diagnosis import diagnosed, doubted, running_numbers
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
 from relumine.recovery.layers import recover_layers
@@ -168,6 +168,8 @@ def recover(
         with cores():  # small products: two BLAS threads take ten times as long as one where the processor is busy
             result = diagnosed(result, _some(data), asked.width)
         result = replace(result, stages=(*result.stages, Stage("diagnosis", perf_counter() - began)))
+    elif result.status is Status.NOISY:
+        result = doubted(result, _some(data))
     if len(kept) < d:
         result = _with_constants(result, kept, d, names)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
@@ -206,7 +208,7 @@ def _warn_of_running_numbers(data: Samples | Source) -> None:
     few = data.head()
     found = running_numbers(np.asarray(few.X, dtype=np.float64), data.names)
     if found is not None:
-        warnings.warn(f"{found[0]} is a running number, and is used as an input. {found[1]}", RelumineWarning, 3)
+        warnings.warn(f"{found[0]}, and is used as an input. {found[1]}", RelumineWarning, 3)
 
 
 def _own_way(data: Samples | Source, asked: Asked, run: Run) -> Recovery:

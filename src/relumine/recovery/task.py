@@ -18,7 +18,7 @@ from relumine.fit.rows import MemoryRows, Rows
 from relumine.fit.sign_free import Shape, shape_of
 from relumine.fit.streamed import prepare_source
 from relumine.network import Network
-from relumine.results import InvalidInput
+from relumine.results import InvalidInput, counted
 
 Array = NDArray[np.float64]
 
@@ -128,8 +128,10 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     rest = Without(samples, aside)
     if samples.n - len(aside) <= samples.d:
         raise InvalidInput(
-            f"{samples.n} samples, {len(aside)} of them set aside, cannot span {samples.d} inputs; "
-            f"at least {samples.d + 2} are needed (about 5·width·(d+1) to recover)"
+            f"{counted(samples.n, 'row')} {'is' if samples.n == 1 else 'are'} too few for "
+            f"{counted(samples.d, 'input')}: even a linear fit with rows to check it needs {samples.d + 2}",
+            argument="X",
+            remedy=f"collect more; 5·width·{samples.d + 1} of them find a network as a rule",
         )
     Y = np.delete(samples.Y, aside, axis=0)
     weight = None if samples.weight is None else np.delete(samples.weight, aside)

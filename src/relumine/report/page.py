@@ -86,6 +86,12 @@ def render(
     network_file: str | None = None,
 ) -> str:
     """The page as text; see :func:`write`."""
+    if not isinstance(found, Recovery):
+        raise InvalidInput(
+            f"a report is about a result, such as rl.recover returns; got {type(found).__name__}",
+            argument="found",
+            remedy="a network alone is shown by its table in a notebook",
+        )
     net, here, deep = found.network, files("relumine.report"), story.deep(found)
     names = story.features(found, features)
     if image_shape is not None and image_shape[0] * image_shape[1] != net.d:

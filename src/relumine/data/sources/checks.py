@@ -104,9 +104,10 @@ def _good_rows(piece: Piece, kinds: Kinds, limit: float, skip: bool) -> NDArray[
             value = piece.weight[i] if kind == "sample_weight" and piece.weight is not None else values[i, j]
             alone = kind == "sample_weight" or (kind == "y" and kinds.vector)
             called = "" if alone else f" column {repr(names[j]) if names else j}"
+            gap = "has no value" if names and np.isnan(value) else f"is {value}"
             raise InvalidInput(
-                f"{kind}{called} is {value} in {place}row {piece.row + i}",
-                argument=kind,
+                f"{kind}{called} {gap} in {place}row {piece.row + i}",
+                argument="bad_rows" if names else kind,
                 remedy="drop or fill such rows, or leave them out with bad_rows='skip'"
                 + (", or fill gaps with impute='median'" if names and kind == kinds.X else ""),
             )

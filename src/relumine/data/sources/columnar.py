@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from relumine.data.sources.columns import Text
 from relumine.results import InvalidInput
 
 __all__ = ["Arrow", "Parquet", "numeric", "reading"]
@@ -44,7 +45,7 @@ class Parquet:
     named: tuple[str, ...] = ()
     slow = False
 
-    def schema(self, path: str) -> dict[str, str | None]:
+    def schema(self, path: str) -> dict[str, Text | None]:
         """Columns, and the type of those that are not numeric."""
         with reading(path, self.name):
             return _types(pq.read_schema(path))
@@ -85,7 +86,7 @@ class Arrow:
             parts = (opened.get_batch(i) for i in range(opened.num_record_batches)) if is_file else iter(opened)
             yield opened.schema, parts
 
-    def schema(self, path: str) -> dict[str, str | None]:
+    def schema(self, path: str) -> dict[str, Text | None]:
         """Columns, and the type of those that are not numeric."""
         with self._open(path) as (schema, _):
             return _types(schema)
@@ -109,8 +110,8 @@ class Arrow:
                 number += 1
 
 
-def _types(schema: pa.Schema) -> dict[str, str | None]:
+def _types(schema: pa.Schema) -> dict[str, Text | None]:
     repeated = {name for name in schema.names if schema.names.count(name) > 1}
     if repeated:
         raise InvalidInput(f"several columns are called {sorted(repeated)[0]!r}; rename them")
-    return {field.name: None if numeric(field.type) else str(field.type) for field in schema}
+    return {field.name: None if numeric(field.type) else Text(str(field.type)) for field in schema}

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from relumine.results import InvalidInput
 
-__all__ = ["Columns", "Except", "pick"]
+__all__ = ["PLAINLY", "TEXT", "Columns", "Except", "Text", "pick"]
+
+TEXT = "turn its categories into columns with one_hot=True"
+PLAINLY = "write its numbers plainly, without percent or currency signs and without marks between thousands"
+
+
+class Text(NamedTuple):
+    """Why a column is not numeric: what it ``holds``, and what makes numbers of it."""
+
+    holds: str
+    remedy: str = TEXT
 
 
 class Except(tuple[str, ...]):
@@ -30,8 +40,8 @@ class Columns:
         return [*self.features, *self.targets, *([] if self.weight is None else [self.weight])]
 
 
-def pick(where: str, schema: dict[str, str | None], target: Any, features: Any, weight: Any) -> Columns:
-    """Columns by name from those that there are (name: None, or what a column is that is not numeric).
+def pick(where: str, schema: dict[str, Text | None], target: Any, features: Any, weight: Any) -> Columns:
+    """Columns by name from those that there are (name: None, or why a column is not numeric).
 
     Examples
     --------
@@ -61,15 +71,15 @@ def pick(where: str, schema: dict[str, str | None], target: Any, features: Any, 
     if twice:
         raise InvalidInput(f"column {twice[0]!r} is named twice among features, target and sample_weight")
     for c in columns.all:
-        if schema[c] is not None:
+        if (text := schema[c]) is not None:
+            other = f"leave it out with ignore=[{c!r}]" if c in inputs else f"choose another {argument[c]}="
+            remedy = other if text.remedy == TEXT and c not in inputs else f"{other}, or {text.remedy}"
             raise InvalidInput(
-                f"{where}: column {c!r} is not numeric ({schema[c]})",
-                argument=argument[c],
-                remedy=f"leave it out with ignore=[{c!r}], or turn its categories into columns with one_hot=True",
+                f"{where}: column {c!r} is not numeric ({text.holds})", argument=argument[c], remedy=remedy
             )
     return columns
 
 
-def _listed(schema: dict[str, str | None]) -> str:
+def _listed(schema: dict[str, Text | None]) -> str:
     names = list(schema)
     return ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,12 +12,21 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 
 from relumine.data.sources.columnar import Batch, reading
+from relumine.data.sources.columns import PLAINLY, TEXT, Text
 from relumine.data.sources.dialect import Dialect, open_text, sniff
 from relumine.results import InvalidInput
 
 __all__ = ["Csv"]
 
-_MISSING = ("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "n/a")
+_MISSING = (
+    *("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "n/a", "None", "none"),
+    *("?", "-", "."),
+    *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),  # of spreadsheets
+)
+# A number that is not written plainly, and a date or a time
+_ADORNED = r"^[\s+\-$€£¥%]*\d+([.,'’\s ]\d{3})*([.,]\d+)?[\s%$€£¥]*$"
+_DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|^\d{1,2}:\d{2}"
+_COUNTED = "put a number in its place (days since the first, say)"
 _BLOCK = 1 << 24  # bytes parsed at once: a line must fit, and more is memory
 _LINES_IN_BLOCK = 4  # of the longest line seen
 
@@ -44,8 +55,11 @@ class Csv:
         """The reader of a file, whose dialect is worked out where it is not given."""
         return cls(sniff(path, delimiter, decimal), (lambda lines: None) if skip else None)
 
-    def schema(self, path: str) -> dict[str, str | None]:
-        """Columns, and what the first block shows of those that are not numbers."""
+    def schema(self, path: str) -> dict[str, Text | None]:
+        """Columns, and what the first block shows of those that are not numbers.
+
+        A column without name and values, which a mark at the end of every line makes, is none.
+        """
         with reading(path, self.name):
             try:
                 with self._reader(path, None, None) as reader:  # closed: it reads ahead in a thread of its own
@@ -53,25 +67,32 @@ class Csv:
             except pa.ArrowInvalid as error:
                 self._fits(path, error)
                 raise
-        twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-        if twice:
-            raise InvalidInput(f"{path}: two columns have the same name {twice[0]!r}", remedy="rename one")
         if first is None:
             raise InvalidInput(f"{path} has a header but no rows")
-        return {name: self._kind(first.column(name)) for name in names}
+        kept = [j for j, name in enumerate(names) if name.strip() or first.column(j).null_count < first.num_rows]
+        called = [names[j] for j in kept]
+        twice = sorted(name for name, times in Counter(called).items() if times > 1)
+        if twice:
+            raise InvalidInput(f"{path}: two columns have the same name {twice[0]!r}", remedy="rename one")
+        return {names[j]: self._kind(first.column(j)) for j in kept}
 
-    def _kind(self, values: Any) -> str | None:
+    def _kind(self, values: Any) -> Text | None:
         """None for numbers, else what shows that they are none."""
         t = pa.types
         if t.is_floating(values.type) or t.is_integer(values.type) or values.null_count == len(values):
             return None
         if not t.is_string(values.type):
-            return str(values.type)
+            first = next(value for value in values.to_pylist() if value is not None)
+            return Text(f"it holds {first}", _COUNTED if t.is_temporal(values.type) else TEXT)
         fine = self._numbers(values)
         if self.on_bad is not None and pc.any(fine).as_py():  # the others will be left out
             return None
         at = pc.index(fine, False).as_py()
-        return f"row {at + self.first_row} has {values[at].as_py()[:60]!r}" if at >= 0 else str(values.type)
+        if at < 0:
+            return Text(str(values.type))
+        cell = values[at].as_py()
+        remedy = PLAINLY if re.match(_ADORNED, cell) else _COUNTED if re.match(_DATE, cell) else TEXT
+        return Text(f"row {at + self.first_row} has {cell[:60]!r}", remedy)
 
     def _numbers(self, values: Any) -> Any:
         return pc.or_(pc.match_substring_regex(values, self.number), pc.is_in(values, pa.array(_MISSING)))
@@ -130,6 +151,7 @@ class Csv:
                 include_columns=columns,
                 column_types=None if kind is None else dict.fromkeys(columns or [], kind),
                 decimal_point=self.dialect.decimal,
+                null_values=list(_MISSING),
             ),
         )
 

@@ -23,7 +23,7 @@ _LONGEST = 1 << 26  # bytes of a first line: some four million columns
 _LINES = 50  # lines looked at
 _DELIMITERS = "\t;|,"  # the comma last: it may also be a decimal mark
 _COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"  # a number with a decimal comma
-_MISSING = ("", "na", "n/a", "nan", "null")
+_MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-", ".")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relumine.data.sources.checks import Kinds, Piece, check_rows
-from relumine.data.sources.columns import Columns, pick
+from relumine.data.sources.columns import Columns, Text, pick
 from relumine.data.sources.delimited import Csv
 from relumine.data.sources.samples import Samples, as_samples
 from relumine.data.sources.tables import find_files, reader_of
@@ -57,14 +57,14 @@ def encoded_frame(
     frame: Any, target: Any, features: Any, weight: Any, one_hot: Levels, impute: str | None, **options: Any
 ) -> Samples:
     """The columns of a dataframe in memory."""
-    schema = {str(c): None if getattr(t, "kind", "O") in "fiub" else str(t) for c, t in frame.dtypes.items()}
+    schema = {str(c): None if getattr(t, "kind", "O") in "fiub" else Text(str(t)) for c, t in frame.dtypes.items()}
     columns = pick("the dataframe", _allowed(schema, target, weight, one_hot), target, features, weight)
     values = {name: frame[name].to_numpy() for name in columns.all}
     text = {c for c in columns.features if schema[c] is not None}
     return _samples(values, columns, text, one_hot, impute, options, ("", 0))
 
 
-def _allowed(schema: dict[str, str | None], target: Any, weight: Any, one_hot: Levels) -> dict[str, str | None]:
+def _allowed(schema: dict[str, Text | None], target: Any, weight: Any, one_hot: Levels) -> dict[str, Text | None]:
     """The schema in which text may be an input, but neither target nor weight."""
     own = {target, weight} if isinstance(target, str) else {*(target or ()), weight}
     return {name: kind if name in own or not one_hot else None for name, kind in schema.items()}
@@ -106,7 +106,7 @@ def _indicators(name: str, values: NDArray[Any], wanted: list[str] | None, said:
     Rows without a category have NaN in each.
     """
     missing = np.array([value is None or value != value or str(value).strip() == "" for value in values])
-    words = np.array([str(value).strip() for value in values])
+    words = np.array([str(value).strip() for value in values], dtype=object)
     levels = sorted(set(words[~missing]))
     if wanted is None and len(levels) > _MOST:
         raise InvalidInput(

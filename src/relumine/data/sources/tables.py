@@ -17,7 +17,7 @@ from relumine.data.sources.arrays import MappedSource
 from relumine.data.sources.checks import Piece
 from relumine.data.sources.chunks import Chunk
 from relumine.data.sources.columnar import Arrow, Parquet
-from relumine.data.sources.columns import Columns, pick
+from relumine.data.sources.columns import Columns, Text, pick
 from relumine.data.sources.delimited import Csv
 from relumine.data.sources.local import LocalSource
 from relumine.data.sources.spill import Spill
@@ -124,7 +124,7 @@ class Look:
     """
 
     names: tuple[str, ...]
-    text: dict[str, str]
+    text: dict[str, Text]
     mixed: frozenset[str]
     said: tuple[str, ...]
     named: bool
@@ -162,6 +162,8 @@ def find_files(paths: Any) -> list[str]:
             here = [name]
         else:
             here = sorted(f for f in glob.glob(name, recursive=True) if Path(f).is_file())
+        if not here and not any(mark in name for mark in "*?[") and not Path(name).is_dir():
+            raise InvalidInput(f"no such file: {name}", argument="X", remedy=f"it is looked for in {Path.cwd()}")
         if not here:
             raise InvalidInput(f"no data files at {name} (looked for {', '.join(endings())})", argument="X")
         found.extend(here)
