@@ -18,7 +18,7 @@ from benchmarks.methods import ALTERNATIVES, OURS
 from benchmarks.results import LIBRARIES, RESULTS, ROOT, Row, load
 from benchmarks.text import duration, table
 
-ORDER = ("rates", "frontier", "trace", "ablation", "extraction", "hot", "scaling", "memory", "decomposition")
+ORDER = ("rates", "frontier", "beside", "trace", "ablation", "extraction", "hot", "scaling", "memory", "decomposition")
 ORDER += ("decoding", "catalogue", "width_unknown")
 SHOWN = ("(10,20)x5", "(50,50) n/p=6", "(10,10) n/p=3", "orthonormal 20", "mnist_2vs3", "(100,100)")
 
