@@ -91,7 +91,8 @@ def readme(reports: dict[str, Row]) -> str:
             able = {name: ratio for name, ratio in theirs.items() if ratio is not None}
             name = min(able, key=lambda n: able[n], default=None)
             other = "no alternative does" if name is None else f"{name} {able[name]}"
-            words.append(f"{size}: {ours if ours is not None else 'never'} ({other})")
+            word = f"{size}: {ours if ours is not None else 'never'}"
+            words.append(f"{word} ({other})" if theirs else word)
         parts.append(f"Samples per parameter for 95 % exact recovery: {'; '.join(words)}.")
     if "catalogue" in reports:
         lines = [line for name, line in catalogue.lines(reports["catalogue"]).items() if name.startswith(SHOWN)]
