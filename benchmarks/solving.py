@@ -54,6 +54,7 @@ def _one(planted: tuple[rl.Network, np.ndarray, np.ndarray], seed: int, patience
     found = rl.recover(X, y, width=width, rng=seed + 2, progress=stop, on_failure="return")
     spent = now() - began
     error = rl.metrics.parameter_error(truth, found.network)
+    print(f"  seed {seed}: {found.status.value}, error {error:.0e}, {spent:.2f} s", file=sys.stderr, flush=True)
     return {"seconds": spent, "error": float(error) if np.isfinite(error) else 1e300, "status": found.status.value}
 
 
