@@ -18,7 +18,7 @@ from benchmarks.methods import ALTERNATIVES, OURS
 from benchmarks.results import LIBRARIES, RESULTS, ROOT, Row, load
 from benchmarks.text import duration, table
 
-ORDER = ("rates", "frontier", "trace", "ablation", "extraction", "hot", "scaling", "memory", "decomposition")
+ORDER = ("rates", "frontier", "beside", "trace", "ablation", "extraction", "hot", "scaling", "memory", "decomposition")
 ORDER += ("decoding", "catalogue", "width_unknown")
 SHOWN = ("(10,20)x5", "(50,50) n/p=6", "(10,10) n/p=3", "orthonormal 20", "mnist_2vs3", "(100,100)")
 
@@ -91,7 +91,8 @@ def readme(reports: dict[str, Row]) -> str:
             able = {name: ratio for name, ratio in theirs.items() if ratio is not None}
             name = min(able, key=lambda n: able[n], default=None)
             other = "no alternative does" if name is None else f"{name} {able[name]}"
-            words.append(f"{size}: {ours if ours is not None else 'never'} ({other})")
+            word = f"{size}: {ours if ours is not None else 'never'}"
+            words.append(f"{word} ({other})" if theirs else word)
         parts.append(f"Samples per parameter for 95 % exact recovery: {'; '.join(words)}.")
     if "catalogue" in reports:
         lines = [line for name, line in catalogue.lines(reports["catalogue"]).items() if name.startswith(SHOWN)]

@@ -23,6 +23,7 @@ _NAMES = (
     "hot",
     "rates",
     "frontier",
+    "beside",
     "trace",
     "ablation",
     "decomposition",
@@ -49,7 +50,7 @@ _NAMES = (
     "classifiers",
 )
 # Rates, and CPU seconds compared within the measure: these can share a machine. The others have it to themselves.
-TOGETHER = ("rates", "frontier", "trace", "ablation", "catalogue", "width_unknown", "regressor")
+TOGETHER = ("rates", "frontier", "beside", "trace", "ablation", "catalogue", "width_unknown", "regressor")
 TOGETHER += ("tensors", "tensor_method")
 TOGETHER += ("zhong", "noise", "first_steps", "smooth", "advice")
 

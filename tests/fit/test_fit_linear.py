@@ -211,12 +211,25 @@ def test_remembering_changes_nothing(name: str, outputs: int, precision: type) -
             np.testing.assert_allclose(getattr(fresh.product(x), part), getattr(kept.product(x), part), atol=1e-12)
 
 
+def test_inputs_in_single_precision_are_made_once_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, _, U = problem(5, m=4)
+    at = project(rows, SHAPE, U)
+    first, second = (Linearisation(rows, at).light[0].kept[0].X for _ in range(2))
+    assert first is not None
+    assert np.shares_memory(first, second)
+    assert first.dtype == np.float32
+    assert Linearisation(rows, at, np.float64).light[0].kept[0].X is None
+    monkeypatch.setattr("relumine.fit.rows._SINGLE", rows.X.size - 1)
+    assert Linearisation(replace(rows), at).light[0].kept[0].X is None
+
+
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, _, _ = problem(5)
     U = random_directions(np.random.default_rng(0), 11, 5)
 
     def remembers(shape: Shape, m: int) -> bool:
-        return bool(Linearisation(rows, project(rows, shape, U[:m])).light[0].kept)
+        kept = Linearisation(rows, project(rows, shape, U[:m])).light[0].kept
+        return any(values is not None for block in kept for values in block[:3])
 
     assert remembers(SHAPE, 10)
     assert not remembers(SHAPE, 11), "more than the data, in single precision"

@@ -16,7 +16,7 @@ from relumine.fit.projection import Linearisation, project
 from relumine.fit.prune import POLISH
 from relumine.fit.rows import MemoryRows
 from relumine.fit.starts import inside, lifted, random_directions, second_moment_span
-from relumine.recovery import rounds, search
+from relumine.recovery import rounds, search, widths
 from relumine.recovery.task import MemoryTask, make_task
 from relumine.results import Status
 from relumine.run import Run
@@ -144,7 +144,7 @@ def test_signs_never_make_a_fit_worse() -> None:
 
 def searched(task: MemoryTask, width: int, starts: int, seed: int = 0) -> search.Search:
     looking = search.Search(task, starts, Run.of(seed))
-    looking.found(width)
+    widths.best_fit(looking, width)
     return looking
 
 
@@ -197,7 +197,7 @@ def test_a_width_that_is_too_small_is_left() -> None:
     """Students of 1.5 times five or more units explain more than five do; on the way down from them eight are exact."""
     _, task = task_of(6, 8, 4, 3)
     looked = search.Search(task, 20, Run(np.random.default_rng(5)))
-    assert (found := looked._in_turn(5, task.widest(0.7))) is not None
+    assert (found := widths._in_turn(looked, 5, task.widest(0.7))) is not None
     assert looked.is_exact(found)
     assert len(found.at.U) == 8
     assert "widths" in {stage.name for stage in looked.stages}

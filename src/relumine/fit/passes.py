@@ -24,6 +24,7 @@ __all__ = [
     "active",
     "difference_squares",
     "gram",
+    "hidden",
     "jacobian_gram",
     "jacobian_gram_inside",
     "kept",
@@ -74,6 +75,11 @@ class Model:
         if len(E) == 1:  # A_i is a number and can wait until after the sum
             return self.A * (np.multiply(D, E, out=out) @ X)
         return np.multiply(D, self.A @ E, out=out) @ X
+
+
+def hidden(B: Block, U: Array) -> Kept:
+    """The hidden values alone."""
+    return Kept(Z=U @ B.X.T)
 
 
 def kept(B: Block, model: Model) -> Kept:

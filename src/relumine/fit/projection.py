@@ -90,6 +90,7 @@ def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projectio
     """Solve for (A, τ) at the directions U; ``ridge`` is relative to the mean diagonal of the Gram matrix."""
     m = len(U)
     features = Model(shape, U, np.zeros((m, rows.outputs)))
+    rows = rows.remember(partial(passes.hidden, U=U), m, np.float64, 1)  # two passes need them
     G, C, h = (sums / rows.total for sums in rows.sum(partial(passes.gram, model=features), m))
     C = _only(C, rows.free)
     G -= C @ C.T

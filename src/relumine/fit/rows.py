@@ -41,6 +41,7 @@ AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
 _CHUNK_NUMBERS = 1 << 16  # double precision numbers in one block of hidden values: 512 kB, the second-level cache
 _KEPT = 1 << 23  # numbers, 64 MB, that may be remembered of smooth units
+_SINGLE = 1 << 28  # numbers of X̃, 1 GB, up to which a copy in single precision is worth its memory, half of X̃
 _CHUNK_ROWS = 512  # the fewest rows of a block: a GEMM with fewer is slow, whatever the cache holds
 
 
@@ -50,11 +51,15 @@ def chunk_rows(width: int, precision: DTypeLike = np.float64) -> int:
 
 
 class Kept(NamedTuple):
-    """What passes with the same directions need not compute again: hidden values, features or slopes, each (m, k)."""
+    """What passes with the same directions need not compute again: hidden values, features or slopes, each (m, k).
+
+    ``X`` (k, d+1): the inputs in the precision of the passes.
+    """
 
     Z: Array | None = None
     F: Array | None = None
     D: Array | None = None
+    X: Array | None = None
 
 
 class Block(NamedTuple):
@@ -75,8 +80,10 @@ class Block(NamedTuple):
         """The same inputs and weights in another precision; Y stays what it is."""
         if self.X.dtype == dtype:
             return self
-        X = scratch("X", *self.X.shape, dtype=dtype)
-        X[...] = self.X
+        X = self.kept.X
+        if X is None or X.dtype != dtype:
+            X = scratch("X", *self.X.shape, dtype=dtype)
+            X[...] = self.X
         return self._replace(X=X, weight=None if self.weight is None else self.weight.astype(dtype))
 
     def weigh(self, M: Array) -> Array:
@@ -185,6 +192,11 @@ class MemoryRows:
         weighted = self.Y if self.weight is None else self.Y * self.weight[:, None]
         return np.asarray(np.einsum("ij,ij->j", weighted, self.Y))
 
+    @cached_property
+    def _single(self) -> Array | None:
+        """X̃ in single precision: to make it for every product took a tenth of (50,50), and a third of 784-2-1."""
+        return self.X.astype(np.float32) if self.X.size <= _SINGLE else None
+
     def _slices(self, width: int, precision: DTypeLike) -> tuple[int, Sequence[slice]]:
         step = chunk_rows(max(width, self.columns), precision)
         return step, slices(self.n, step) or [slice(0, 0)]
@@ -206,18 +218,18 @@ class MemoryRows:
 
         Two arrays spare smooth activations, which take longer than the GEMMs: they may also take a fixed amount.
         """
-        limit = max(self.columns, _KEPT // max(self.n, 1) if arrays > 1 else 0)
-        if not 0 < arrays * width * np.dtype(precision).itemsize <= 8 * limit:
-            return self
         step, slices = self._slices(width, precision)
-        kept: list[Kept] = [Kept()] * len(slices)
+        X = self._single if np.dtype(precision) == np.float32 else None
+        kept = [Kept(X=None if X is None else X[s]) for s in slices]
 
         def fill(item: tuple[int, slice]) -> Sums:
             k, s = item
-            kept[k] = keep(Block(self.X[s], self.Y[s]))
+            kept[k] = keep(Block(self.X[s], self.Y[s], kept=kept[k]))._replace(X=kept[k].X)
             return (np.zeros(0),)
 
-        self.crew.total(fill, list(enumerate(slices)))
+        limit = max(self.columns, _KEPT // max(self.n, 1) if arrays > 1 else 0)
+        if 0 < arrays * width * np.dtype(precision).itemsize <= 8 * limit:
+            self.crew.total(fill, list(enumerate(slices)))
         return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step, self.crew)
 
     def shared(self, crew: Crew) -> MemoryRows:

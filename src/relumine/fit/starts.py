@@ -161,5 +161,6 @@ def looks_gaussian(Z: Array, tolerance: float = 0.75) -> tuple[bool, float]:
     The second moment of y shows the weights only for (nearly) Gaussian inputs; uniform inputs have excess −1.2.
     """
     sample = Z[:: max(1, Z.shape[0] // 20000)]
-    excess = float(np.mean(sample**4) - 3.0)
+    squares = sample * sample  # x⁴ by np.power takes ten times as long
+    excess = float(np.vdot(squares, squares) / squares.size - 3.0)
     return abs(excess) <= tolerance + 20.0 / np.sqrt(sample.size), excess

@@ -1,4 +1,4 @@
-"""The search for the hidden units: which round comes next, what it is worth, and when to stop; or the width, too.
+"""The search for the hidden units: which round comes next, what it is worth, and when to stop.
 
 A chain is a start and its cycles. A start is a student at random or from moments, contracted to the width; a cycle
 keeps that network, puts random units beside it and contracts again (:mod:`relumine.recovery.rounds`). A chain goes on
@@ -19,7 +19,7 @@ from relumine.fit.inference import structure_score
 from relumine.fit.levenberg import INTERRUPTED, Fit, Schedule, minimise
 from relumine.fit.passes import difference_squares
 from relumine.fit.projection import Array
-from relumine.fit.prune import SEARCH, noisy_polish, path, polish, prune
+from relumine.fit.prune import SEARCH, noisy_polish, polish, prune
 from relumine.fit.starts import (
     looks_gaussian,
     moment_directions,
@@ -34,7 +34,7 @@ from relumine.recovery.task import MemoryTask
 from relumine.results import InvalidInput, SearchRecord, Stage, WidthEvidence
 from relumine.run import Run
 
-__all__ = ["Search"]
+__all__ = ["BEATEN", "USUAL", "Search"]
 
 STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise: noise stays about 3
 _MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap: d⁴/24 = 34 000 numbers
@@ -48,20 +48,14 @@ _ROUNDS = 3  # rounds for each start that is allowed: a round takes half the tim
 # Numbers for each parameter, and the rounds after which a network that is there has been found: planted networks take
 # one or two of them from 6 on and a few from 4 on (benchmarks, docs/recover.md); below that every round may be the one.
 _TELL = ((6.0, 10), (4.0, 20))
-# The same where the width is open: 60 rounds at 7 or 8 units did not find 10, while students of 11 fell to 1e-4.
-# So the width changes, at most so many times; to a quarter more units where the evidence names the same width again.
-_OPEN, _TURNS, _WIDER = 20, 3, 1.25
-_USUAL = 20  # starts, by default
-_WIDE = 16  # units from which a student that did not collapse is reason to ask for another explanation
+USUAL = 20  # starts, by default
 _IDLE, _LESS = 3, 0.97  # a chain ends after so many cycles that did not bring its loss below this share of its least
 _CLOSE = 1.1  # ratio of losses within which two chains may have met, before they are polished to the end
 _MET = "it has met another"
 _ALIKE = 5  # chains that end at one network which is not noise: another one would, too
 _SPANNED = 4  # inputs for each unit from which on the search begins inside the span of the second moment
 _TIED = 4.0  # difference of N log(loss) within which two fits are as good: twice the log likelihood ratio of 2σ
-_PAST = 5  # widths in a row, below the best one, that must be worse before smaller ones are not looked at
-_STRIDE = 16  # share of the units left out between two widths that are looked at; below so many, one at a time
-_BEATEN = 10.0  # difference of BIC from which a wider student counts as better ("very strong", Kass & Raftery 1995)
+BEATEN = 10.0  # difference of BIC from which a wider student counts as better ("very strong", Kass & Raftery 1995)
 
 
 @dataclass
@@ -113,7 +107,7 @@ class Search:
         """The width of a student that explains more than the fit does, beyond what its size accounts for."""
         wider = {k: bic for k, bic in self.students.items() if k > fit.at.U.shape[0]}
         best = min(wider, key=lambda k: wider[k], default=None)
-        return best if best is not None and wider[best] < self.bic(fit) - _BEATEN else None
+        return best if best is not None and wider[best] < self.bic(fit) - BEATEN else None
 
     # -- one start -------------------------------------------------------------------------------------------
 
@@ -191,17 +185,6 @@ class Search:
     def _stage(self, name: str, began: float, fit: Fit, note: str) -> None:
         self.stages.append(Stage(name, time.perf_counter() - began, fit.loss, note))
 
-    def found(self, width: int | None) -> Fit:
-        """The best fit of that width, or of any; if the run ends before, the best so far."""
-        if not self.task.bent.any() or width == 0:
-            return self.affine()
-        fit = self.any_width() if width is None else self.at_width(width)
-        if self.tied:
-            self.notes.append(
-                "other networks fit about as well: standard errors describe the neighbourhood of this one"
-            )
-        return fit or self.best or self.fallback or self.affine()
-
     @property
     def record(self) -> SearchRecord:
         """What goes with the result."""
@@ -209,7 +192,7 @@ class Search:
         trace, widths = tuple(self.trace), tuple(self.evidence.values())
         return SearchRecord(self.used, trace, widths, rows=n, rows_searched=n, cycles=self.cycles)
 
-    def _over(self) -> bool:
+    def over(self) -> bool:
         """Whether the run has ended; then so does the search."""
         self.interrupted = self.interrupted or self.run.over
         return self.interrupted
@@ -225,7 +208,7 @@ class Search:
         """
         first, began = self.used, self.used + self.cycles
         last, rounds = first + self.starts, began + _ROUNDS * self.starts
-        soon = began + self._rounds_that_tell(width, _ROUNDS * self.starts if most is None else most)
+        soon = began + self.rounds_that_tell(width, _ROUNDS * self.starts if most is None else most)
         while self.used < last and self.used + self.cycles < rounds:
             at = self.used + self.cycles
             if self.best is not None and self._gives_up(at >= soon):
@@ -241,16 +224,16 @@ class Search:
             if self.agreeing >= _ALIKE or (self.agreeing >= 2 and self._only_noise(width)):
                 break
             late = most is not None and self.used >= first + 2
-            if self._over() or (late and self.rival(self.best or fit) is not None):
+            if self.over() or (late and self.rival(self.best or fit) is not None):
                 break
         return self.best
 
     def _gives_up(self, told: bool) -> bool:
         """Whether no further start will help; who asks for more than the usual number of them gets them all."""
         assert self.best is not None
-        return self.starts <= _USUAL and not self.is_noise(self.best) and (told or self.otherwise)
+        return self.starts <= USUAL and not self.is_noise(self.best) and (told or self.otherwise)
 
-    def _rounds_that_tell(self, width: int, most: int) -> int:
+    def rounds_that_tell(self, width: int, most: int) -> int:
         """After so many rounds a network that is there would have been found, given the numbers for each parameter."""
         ratio = self.task.values / self.task.parameters(width)
         return next((rounds for least, rounds in _TELL if ratio >= least), most)
@@ -270,7 +253,7 @@ class Search:
         least = fit = self._round(width, None)
         idle, end = 0, self._no_further(fit, idle=0, first=True)
         for _ in range(most - 1):
-            if end or self._over():
+            if end or self.over():
                 break
             fit = self._round(width, fit)
             if len(fit.at.U) > width:  # the run ended before it was contracted
@@ -278,7 +261,7 @@ class Search:
             idle = 0 if fit.loss < _LESS * least.loss else idle + 1
             least = min(least, fit, key=lambda f: f.loss)
             end = self._no_further(fit, idle=idle)
-        if self._over() and not self.is_exact(least):
+        if self.over() and not self.is_exact(least):
             if len(least.at.U) <= width and (self.best is None or least.loss < self.best.loss):
                 self.best = least
             return None
@@ -299,7 +282,7 @@ class Search:
             self.trace.append((f"start {self.used}", fit.history))
         else:
             student = self.student(self._student_width(width, cycle=before is not None), width, before)
-            if self._over():
+            if self.over():
                 return student
             began, note = time.perf_counter(), ""
             fit = contracted(task, student, width, run, "polish")
@@ -323,7 +306,7 @@ class Search:
 
     def _no_further(self, fit: Fit, *, idle: int, first: bool = False) -> str:
         """Why a chain ends at this fit; empty if it goes on."""
-        if self._over():
+        if self.over():
             return "the run does"
         if self.is_exact(fit):
             return "exact"
@@ -387,68 +370,6 @@ class Search:
         noise2 = other.loss * rows.norm2 / max(N - p, 1)
         return apart <= max(9.0, 0.1 * p) * noise2
 
-    # -- the width, too --------------------------------------------------------------------------------------
-
-    def any_width(self) -> Fit | None:
-        """Students of doubling width until one collapses (exact data) or stops paying for itself (noise)."""
-        widest = self.task.widest(0.7)
-        k, last, students = min(4, max(widest, 1)), float("inf"), []
-        while True:
-            tries = [self.student(k, k, schedule=SEARCH)]
-            while tries[-1].loss > SEARCH.tol and len(tries) < 2 and not self._over():
-                tries.append(self.student(k, k, schedule=SEARCH))
-            if self._over():
-                return self.best
-            fit = min(tries, key=lambda f: f.loss)
-            if fit.loss <= SEARCH.tol:
-                exact = self._walk(fit)
-                if exact is not None or self.interrupted:
-                    return exact
-            students.append(fit)
-            if k >= _WIDE and self.starts <= _USUAL and self.otherwise:
-                return self._approximation(fit)
-            if k >= widest or self.bic(fit) > last:
-                break
-            k, last = min(2 * k, widest), self.bic(fit)
-        for fit in students[-2:]:
-            self._walk(fit)
-        if self.interrupted:
-            return self.best
-        self.fallback = self.best
-        width = min(self.evidence.values(), key=lambda e: e.bic).width
-        self.best, self.agreeing = None, 0
-        if not width:
-            return self.affine()
-        return self._in_turn(width, widest)
-
-    def _in_turn(self, width: int, widest: int) -> Fit | None:
-        """Some rounds at one width, then at the next, until a fit is exact or nothing explains more; the best of them.
-
-        A student that explains more than the fits of its width is walked down like the first ones, and the evidence
-        names another width; or it names the same, which then had a few units too few.
-        """
-        ends: list[tuple[float, int, Fit]] = []
-        for _ in range(_TURNS):
-            self.best, self.agreeing, self.hopeless = None, 0, False
-            found = self.at_width(width, _OPEN)
-            if found is None or self._over() or self.is_exact(found):
-                return found
-            ends.append((self.bic(found), self.agreeing, found))
-            student = None if self.rival(found) is None else self.fallback
-            few = self._rounds_that_tell(width, _OPEN + 1) > _OPEN
-            if (student is None and not (self.hopeless and few)) or self.otherwise:
-                break
-            self.hopeless = True
-            exact = None if student is None else self._walk(student)
-            if exact is not None or self.interrupted:
-                return exact or self.best
-            named = min(self.evidence.values(), key=lambda e: e.bic).width
-            width = named if named != width else min(ceil(_WIDER * width), widest)
-        least, self.agreeing, self.best = min(ends, key=lambda end: end[0])
-        if self.hopeless and self.walked is not None and self.bic(self.walked) < least:
-            self.best, self.agreeing = self.walked, 0
-        return self.best
-
     @cached_property
     def otherwise(self) -> bool:
         """Whether something else explains the rows far better; a note says that the search ended for it."""
@@ -456,57 +377,6 @@ class Search:
         if other is not None:
             self.notes.append(f"the search ended early: {other.cause.value}")
         return other is not None
-
-    def _approximation(self, fit: Fit) -> Fit:
-        """Of a target that is no network: the width that pays for itself, without further starts."""
-        self._walk(fit)
-        self.hopeless, self.agreeing = True, 0
-        self.best = self.walked or fit
-        return self.best
-
-    def _walk(self, fit: Fit) -> Fit | None:
-        """Down the path of widths, noting the evidence; the smallest exact fit, if there is one."""
-        began = time.perf_counter()
-        fits = None if self._over() else self._widths(fit)
-        if fits is None:
-            self.interrupted = True
-            return None
-        for width, found in fits.items():
-            entry = WidthEvidence(width, found.loss, self.bic(found))
-            if width not in self.evidence or entry.loss < self.evidence[width].loss:
-                self.evidence[width] = entry
-        exact = [width for width, found in fits.items() if self.is_exact(found)]
-        self.stages.append(Stage("widths", time.perf_counter() - began, None, f"tried {min(fits)}…{max(fits)} units"))
-        for found in fits.values():
-            if self.best is None or found.loss < self.best.loss:
-                self.best = found
-            if self.walked is None or self.bic(found) < self.bic(self.walked):
-                self.walked = found
-        if not exact:
-            return None
-        self.best = fits[min(exact)]
-        return self.best
-
-    def _widths(self, fit: Fit) -> dict[int, Fit] | None:
-        """Fits of decreasing widths, with every width about the best one; None if the run ended on the way."""
-        walk = partial(path, self.task.rows, self.task.shape, is_exact=self.is_exact, run=self.run)
-        fits = walk(fit, enough=self._past_the_best, stride=_STRIDE)
-        if fits is None or any(self.is_exact(found) for found in fits.values()):
-            return fits
-        best = min(fits, key=lambda width: self.bic(fits[width]))
-        above = min((width for width in fits if width > best), default=best)
-        below = max((width for width in fits if width < best), default=best)
-        if above - below <= 2:
-            return fits
-        finer = walk(fits[above], enough=lambda found: min(found) <= below + 1)
-        return None if finer is None else finer | fits
-
-    def _past_the_best(self, fits: dict[int, Fit]) -> bool:
-        """Whether the last widths are all clearly worse than the best, which is a quarter of its units away."""
-        bic = {width: self.bic(fit) for width, fit in fits.items()}
-        best = min(bic, key=lambda width: bic[width])
-        last = sorted(bic)[:_PAST]
-        return last[0] <= best - max(_PAST, best // 4) and all(bic[width] > bic[best] + _BEATEN for width in last)
 
     def affine(self) -> Fit:
         """No hidden units."""

@@ -3,7 +3,8 @@
 1. Set rows aside; whiten; take the affine part out (:mod:`~relumine.recovery.task`).
 2. Starts of 1.5× the width, in the span of the second moment first; Levenberg–Marquardt; prune; polish; signs, if the
    fit is near; and again from there (:mod:`~relumine.recovery.rounds`). Stop when the residual is rounding error, or
-   looks like noise and two starts agree (:mod:`~relumine.recovery.search`).
+   looks like noise and two starts agree (:mod:`~relumine.recovery.search`); the width, if it is open
+   (:mod:`~relumine.recovery.widths`).
 3. Flip units so that the affine part vanishes; refit without it (:mod:`~relumine.recovery.signs`).
 4. Standard errors and evidence (:mod:`~relumine.recovery.evidence`), and the verdict (:mod:`~relumine.recovery.judge`).
 
@@ -32,6 +33,7 @@ from relumine.recovery.judge import judge, looked_in_words
 from relumine.recovery.search import Search
 from relumine.recovery.signs import Answer, known_units, settle
 from relumine.recovery.task import MemoryTask, Task, make_task
+from relumine.recovery.widths import best_fit
 from relumine.results import Certificate, Predictions, Recovery, SearchRecord, Stage, StandardErrors, Status
 from relumine.run import Run
 
@@ -149,7 +151,7 @@ def solve(samples: Samples, problem: Problem, run: Run) -> Case:
     note = f"{task.rows.n} rows, {task.held.n} set aside"
     search = Search(task, problem.starts, run, stages=[Stage("prepare", time.perf_counter() - began, 1.0, note)])
     hopeless = task.values <= task.parameters(1 if problem.width is None else problem.width)
-    fit = search.affine() if hopeless else search.found(problem.width)
+    fit = search.affine() if hopeless else best_fit(search, problem.width)
     began = time.perf_counter()
     if len(fit.at.U):
         run.report("signs", 0, fit.loss, len(fit.at.U))

@@ -1,0 +1,142 @@
+"""The search beside that of version 0.1.0, in one run: how often it finds the network, and what it costs.
+
+Both codes get the same samples and seeds, each in a process of its own, one thread. The code before is a checkout named
+by RELUMINE_BEFORE (``git worktree add ../before v0.1.0``); without it only the present code is measured. Where the code
+before takes many minutes, fewer seeds of it are run, or none, and each run ends after some minutes. A row with the mark
+``earlier`` is from the run that version 0.1.0 was measured with, on the same kind of machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.catalogue.shipped import FOLDER
+
+from benchmarks.counting import Count
+from benchmarks.results import ROOT, Row
+from benchmarks.text import duration, seeds_of, table
+
+NAME = "beside"
+SMALL = ("(10,5)", "(10,10)", "(10,20)")
+FULL: Row = {
+    # network, samples per parameter, seeds, seeds of the code before
+    "problems": [
+        *([name, 5, 20, 20] for name in SMALL),
+        *([name, 3, 20, 20] for name in SMALL),
+        *([name, 2.5, 20, 0] for name in SMALL),
+        *([name, 2, 20, 20] for name in SMALL[:2]),
+        ["(10,20)", 2, 5, 20],
+        ["(30,30)", 3, 20, 2],
+        ["(50,50)", 6, 5, 5],
+        ["(50,50)", 3.5, 5, 0],
+        ["(100,100)", 8, 1, 1],
+        ["(100,100)", 5, 1, 1],
+        *([f"mnist_{digits} 784-2-1", ratio, 1, 1] for ratio in (6, 3) for digits in ("0vs1", "2vs3")),
+        ["simulated 2048-4-1", 6, 1, 1],
+        ["cifar10 3072-2-1", 6, 1, 1],
+    ],
+    # the same with the width unknown
+    "open": [["(10,5)", 3, 10, 0], ["(10,10)", 3, 10, 0], ["(10,20)", 3, 5, 0]],
+    "first": 42000,
+    "patience": 1200.0,
+}
+QUICK: Row = {"problems": [["(10,5)", 5, 5, 0], ["(10,10)", 2.5, 2, 0]], "open": [], "first": 42000, "patience": 60.0}
+MINUTES = (60.0, 0.1)
+NOW, BEFORE = "now", "before"
+
+
+def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
+    before = os.environ.get("RELUMINE_BEFORE")
+    asked = [(True, *row) for row in settings["problems"]] + [(False, *row) for row in settings["open"]]
+    for known, name, ratio, seeds, earlier in asked:
+        if not (name.startswith("(") or FOLDER.exists()):
+            continue
+        for code, count, source in ((NOW, seeds, ROOT), (BEFORE, earlier, before)):
+            if source is None or not count:
+                continue
+            numbers = list(range(settings["first"], settings["first"] + count))
+            arguments = [name, ratio, numbers, settings["patience"], known]
+
+            def work(arguments: list[Any] = arguments, code: str = code, source: Any = source) -> Row:
+                name, ratio, *_, known = arguments
+                row = {"problem": f"{name} n/p={ratio:g}", "code": code, "width_known": known}
+                return row | alone(arguments, Path(source) / "src")
+
+            yield f"{name} n/p={ratio:g} {'' if known else 'width unknown '}{code}", work
+
+
+def alone(arguments: list[Any], source: Path) -> Row:
+    """What :func:`benchmarks.solving.solve` returns with the relumine of that folder."""
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    environment = os.environ | threads | {"PYTHONPATH": str(source)}
+    command = [sys.executable, "-m", "benchmarks.solving", json.dumps(arguments)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
+    row: Row = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def gather(report: Row) -> dict[tuple[str, bool], dict[str, Row]]:
+    """The rows of each code by problem, and whether the width was known."""
+    found: dict[tuple[str, bool], dict[str, Row]] = {}
+    for row in report["rows"]:
+        found.setdefault((row["problem"], row["width_known"]), {})[row["code"]] = row
+    return found
+
+
+def wrong(report: Row) -> tuple[int, int]:
+    """Called exact and wrong by more than 1e-6, of so many runs of the present code."""
+    rows = [row for row in report["rows"] if row["code"] == NOW]
+    return sum(row["wrong"] for row in rows), sum(row["runs"] for row in rows)
+
+
+def _times(rows: dict[str, Row]) -> tuple[str, str, str]:
+    """Median time before and now, and their ratio on the seeds that both have run."""
+    words = {code: duration(float(np.median(row["seconds"]))) for code, row in rows.items()}
+    if BEFORE in rows and rows[BEFORE]["stopped"]:
+        words[BEFORE] += f" ({rows[BEFORE]['stopped']} stopped)"
+    if NOW in rows and rows[NOW]["stopped"]:
+        words[NOW] += f" ({rows[NOW]['stopped']} stopped)"
+    if BEFORE in rows and rows[BEFORE].get("earlier"):
+        words[BEFORE] += " †"
+    ratio = ""
+    if BEFORE in rows and NOW in rows:
+        shared = min(len(row["seconds"]) for row in rows.values())
+        spent = {code: sum(row["seconds"][:shared]) for code, row in rows.items()}
+        ratio = f"{spent[NOW] / spent[BEFORE]:.2f}"
+    return words.get(BEFORE, ""), words.get(NOW, ""), ratio
+
+
+def section(report: Row) -> str:
+    lines = []
+    for (problem, known), rows in gather(report).items():
+        hits = {code: str(Count(row["exact"], row["runs"])) for code, row in rows.items()}
+        before, now, ratio = _times(rows)
+        name = problem if known else f"{problem}, width unknown"
+        lines.append([name, hits.get(BEFORE, ""), hits.get(NOW, ""), before, now, ratio])
+    off, runs = wrong(report)
+    return "\n\n".join(
+        [
+            "## The search beside that of version 0.1.0",
+            "The same samples and seeds, one thread, CPU time, in one run. *Exact*: every parameter within 1e-8 after "
+            "matching, with Wilson's 95 % interval; median times; the last column compares the total time of the "
+            "seeds that both codes have run; †: from an earlier run, when the machine had nothing else to do. A run is "
+            f"stopped after {duration(report['settings']['patience'])} at the latest. Called exact but wrong by more "
+            f"than 1e-6, now: {off} of {runs} runs. {seeds_of(report)}",
+            table(["problem", "exact before", "exact now", "time before", "time now", "now / before"], lines),
+        ]
+    )
+
+
+def comparable(report: Row) -> dict[str, Any]:
+    return {
+        f"exact, {problem}{'' if known else ', width unknown'}": Count(rows[NOW]["exact"], rows[NOW]["runs"])
+        for (problem, known), rows in gather(report).items()
+        if NOW in rows
+    }

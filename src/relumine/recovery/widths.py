@@ -1,0 +1,154 @@
+"""The width, too: students of doubling width, walked down to the width that the evidence names, and rounds there.
+
+Of a given width :meth:`~relumine.recovery.search.Search.at_width` is all there is. Where the width is open, a wide
+student shows how many units pay for themselves: exact data at one width and not at the next smaller one, noisy data
+where the BIC is least. At few samples the students stick, and the width they name is too small; so after some rounds
+without an exact fit the width changes.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from math import ceil
+
+from relumine.fit.levenberg import Fit
+from relumine.fit.prune import SEARCH, path
+from relumine.recovery.search import BEATEN, USUAL, Search
+from relumine.results import Stage, WidthEvidence
+
+__all__ = ["best_fit"]
+
+# Rounds at one width: 60 rounds at 7 or 8 units did not find 10, while students of 11 fell to 1e-4.
+# So the width changes, at most so many times; to a quarter more units where the evidence names the same width again.
+_OPEN, _TURNS, _WIDER = 20, 3, 1.25
+_WIDE = 16  # units from which a student that did not collapse is reason to ask for another explanation
+_PAST = 5  # widths in a row, below the best one, that must be worse before smaller ones are not looked at
+_STRIDE = 16  # share of the units left out between two widths that are looked at; below so many, one at a time
+
+
+def best_fit(search: Search, width: int | None) -> Fit:
+    """The best fit of that width, or of any; if the run ends before, the best so far."""
+    if not search.task.bent.any() or width == 0:
+        return search.affine()
+    fit = _any_width(search) if width is None else search.at_width(width)
+    if search.tied:
+        search.notes.append("other networks fit about as well: standard errors describe the neighbourhood of this one")
+    return fit or search.best or search.fallback or search.affine()
+
+
+def _any_width(search: Search) -> Fit | None:
+    """Students of doubling width until one collapses (exact data) or stops paying for itself (noise)."""
+    widest = search.task.widest(0.7)
+    k, last, students = min(4, max(widest, 1)), float("inf"), []
+    while True:
+        tries = [search.student(k, k, schedule=SEARCH)]
+        while tries[-1].loss > SEARCH.tol and len(tries) < 2 and not search.over():
+            tries.append(search.student(k, k, schedule=SEARCH))
+        if search.over():
+            return search.best
+        fit = min(tries, key=lambda f: f.loss)
+        if fit.loss <= SEARCH.tol:
+            exact = _walk(search, fit)
+            if exact is not None or search.interrupted:
+                return exact
+        students.append(fit)
+        if k >= _WIDE and search.starts <= USUAL and search.otherwise:
+            return _approximation(search, fit)
+        if k >= widest or search.bic(fit) > last:
+            break
+        k, last = min(2 * k, widest), search.bic(fit)
+    for fit in students[-2:]:
+        _walk(search, fit)
+    if search.interrupted:
+        return search.best
+    search.fallback = search.best
+    width = min(search.evidence.values(), key=lambda e: e.bic).width
+    search.best, search.agreeing = None, 0
+    if not width:
+        return search.affine()
+    return _in_turn(search, width, widest)
+
+
+def _in_turn(search: Search, width: int, widest: int) -> Fit | None:
+    """Some rounds at one width, then at the next, until a fit is exact or nothing explains more; the best of them.
+
+    A student that explains more than the fits of its width is walked down like the first ones, and the evidence
+    names another width; or it names the same, which then had a few units too few.
+    """
+    ends: list[tuple[float, int, Fit]] = []
+    for _ in range(_TURNS):
+        search.best, search.agreeing, search.hopeless = None, 0, False
+        found = search.at_width(width, _OPEN)
+        if found is None or search.over() or search.is_exact(found):
+            return found
+        ends.append((search.bic(found), search.agreeing, found))
+        student = None if search.rival(found) is None else search.fallback
+        few = search.rounds_that_tell(width, _OPEN + 1) > _OPEN
+        if (student is None and not (search.hopeless and few)) or search.otherwise:
+            break
+        search.hopeless = True
+        exact = None if student is None else _walk(search, student)
+        if exact is not None or search.interrupted:
+            return exact or search.best
+        named = min(search.evidence.values(), key=lambda e: e.bic).width
+        width = named if named != width else min(ceil(_WIDER * width), widest)
+    least, search.agreeing, search.best = min(ends, key=lambda end: end[0])
+    if search.hopeless and search.walked is not None and search.bic(search.walked) < least:
+        search.best, search.agreeing = search.walked, 0
+    return search.best
+
+
+def _approximation(search: Search, fit: Fit) -> Fit:
+    """Of a target that is no network: the width that pays for itself, without further starts."""
+    _walk(search, fit)
+    search.hopeless, search.agreeing = True, 0
+    search.best = search.walked or fit
+    return search.best
+
+
+def _walk(search: Search, fit: Fit) -> Fit | None:
+    """Down the path of widths, noting the evidence; the smallest exact fit, if there is one."""
+    began = time.perf_counter()
+    fits = None if search.over() else _widths(search, fit)
+    if fits is None:
+        search.interrupted = True
+        return None
+    for width, found in fits.items():
+        entry = WidthEvidence(width, found.loss, search.bic(found))
+        if width not in search.evidence or entry.loss < search.evidence[width].loss:
+            search.evidence[width] = entry
+    exact = [width for width, found in fits.items() if search.is_exact(found)]
+    search.stages.append(Stage("widths", time.perf_counter() - began, None, f"tried {min(fits)}…{max(fits)} units"))
+    for found in fits.values():
+        if search.best is None or found.loss < search.best.loss:
+            search.best = found
+        if search.walked is None or search.bic(found) < search.bic(search.walked):
+            search.walked = found
+    if not exact:
+        return None
+    search.best = fits[min(exact)]
+    return search.best
+
+
+def _widths(search: Search, fit: Fit) -> dict[int, Fit] | None:
+    """Fits of decreasing widths, with every width about the best one; None if the run ended on the way."""
+    walk = partial(path, search.task.rows, search.task.shape, is_exact=search.is_exact, run=search.run)
+    fits = walk(fit, enough=partial(_past_the_best, search), stride=_STRIDE)
+    if fits is None or any(search.is_exact(found) for found in fits.values()):
+        return fits
+    best = min(fits, key=lambda width: search.bic(fits[width]))
+    above = min((width for width in fits if width > best), default=best)
+    below = max((width for width in fits if width < best), default=best)
+    if above - below <= 2:
+        return fits
+    finer = walk(fits[above], enough=lambda found: min(found) <= below + 1)
+    return None if finer is None else finer | fits
+
+
+def _past_the_best(search: Search, fits: dict[int, Fit]) -> bool:
+    """Whether the last widths are all clearly worse than the best, which is a quarter of its units away."""
+    bic = {width: search.bic(fit) for width, fit in fits.items()}
+    best = min(bic, key=lambda width: bic[width])
+    last = sorted(bic)[:_PAST]
+    return last[0] <= best - max(_PAST, best // 4) and all(bic[width] > bic[best] + BEATEN for width in last)
