@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path, default=RECORD)
     parser.add_argument("--problems", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=500_000, help="first seed")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="time limit of one recovery")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="processor time of one recovery")
     options = parser.parse_args()
     if options.what == "run":
         run(options.record, options.problems, options.first, options.seconds)

@@ -24,6 +24,11 @@ def short(row: Row) -> bool:
     return bool(row["status"] == "noisy" and row["ratio"] > 3.0)
 
 
+def unforeseen(row: Row) -> bool:
+    """Such a claim, and more of the inputs are to blame than it says may differ."""
+    return bool(short(row) and row["beyond"] > row["unseen"])
+
+
 def summary(rows: list[Row]) -> str:
     """What was claimed, what was true, family by family."""
     exact = [row for row in rows if row["status"] == "exact"]
@@ -31,17 +36,23 @@ def summary(rows: list[Row]) -> str:
     families: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         families[row["family"]].append(row)
-    seeds = [row["seed"] for row in rows] or [0]
+    seeds, limit = [row["seed"] for row in rows] or [0], max((row["limit"] for row in rows), default=0.0)
     text = (
         f"{len(rows)} problems of {len(families)} families, seeds {min(seeds)} to {max(seeds)}, "
-        f"{duration(sum(row['seconds'] for row in rows))}. `make honesty` goes on until 10 000 are on record."
+        f"{duration(sum(row['seconds'] for row in rows))} of processor time, at most {limit:g} s for a problem: "
+        "what takes longer is ended and makes no claim. `make honesty` goes on until 10 000 are on record."
     )
     claims = [
         ["called exact", _of(len(exact), len(rows))],
         ["… different on more than `certificate.unseen` of fresh inputs", _of(sum(map(wrong, exact)), len(exact))],
         ["… on more than three times that", _of(sum(wrong(row, 3.0) for row in exact), len(exact))],
+        [
+            "… with a unit that a handful of rows alone determine",
+            _of(sum(row["saturated"] for row in exact), len(exact)),
+        ],
         ["called noisy", _of(len(noisy), len(rows))],
         ["… fresh error more than three times the noise claimed", _of(sum(map(short, noisy)), len(noisy))],
+        ["… … caused by more than `certificate.unseen` of the inputs", _of(sum(map(unforeseen, noisy)), len(noisy))],
     ]
     lines = []
     for name, part in sorted(families.items()):
@@ -61,7 +72,7 @@ def summary(rows: list[Row]) -> str:
 
 
 def _of(part: int, whole: int) -> str:
-    return f"{part} of {whole} ({100.0 * part / whole:.2g} %)" if whole else "none"
+    return f"{part} of {whole} ({100.0 * part / whole:.3g} %)" if whole else "none"
 
 
 def put(text: str, page: Path = PAGE) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from benchmarks.measures import MEASURES, advice, first_steps, noise, smooth, zh
 from benchmarks.papers import zhong2017
 from benchmarks.results import ROOT, Row, load
 
+import relumine as rl
 from benchmarks import __main__ as command
 from relumine.recovery import search
 
@@ -140,21 +142,21 @@ def test_intervals_are_counted(tmp_path: Path) -> None:
     text = noise.elsewhere(report)["docs/guarantees.md"]
     assert "| d = 4, m = 2 | 500 | 50 | 10 | 2 of 2 |" in text
     assert "two units 30° apart" in text
-    lost = {
-        "d": 4,
-        "m": 2,
-        "n": 500,
-        "ratio": 10.0,
-        "angle": None,
-        "activation": "relu",
-        "status": "not recovered",
-        "doubt": False,
-    }
-    report["rows"].append(lost | {"covered": 0, "intervals": 0})
+    report["rows"].append(first[0] | {"status": "not recovered", "covered": 0, "intervals": 0, "sure": 0})
     assert "| 2 of 3 |" in noise.elsewhere(report)["docs/guarantees.md"]
     assert noise.comparable(report)["called noisy, d = 4, m = 2, n = 500, signal over noise 10"] == Count(2, 3)
-    report["rows"] = [row | {"doubt": True} for row in second]
-    assert noise.elsewhere(report)["docs/guarantees.md"].endswith("(1 fits) | no fits |")
+    report["rows"] = [row | {"sure": 0, "sure_covered": 0} for row in second]
+    assert noise.elsewhere(report)["docs/guarantees.md"].endswith(" % of 15 | none |")
+
+
+def test_units_in_doubt_are_left_out() -> None:
+    net, X = rl.planted.network(3, 3, rng=0), np.random.default_rng(0).normal(size=(400, 3))
+    found = rl.recover(X, net(X), width=3, rng=0)
+    rough = replace(found.certificate, notes=("known only roughly, so that …: unit 0, 2",))
+    assert noise.undoubted(found) == [0, 1, 2]
+    assert noise.undoubted(replace(found, certificate=rough)) == [1]
+    other = replace(found.certificate, notes=("other networks fit about as well",))
+    assert noise.undoubted(replace(found, certificate=other)) == []
 
 
 def test_intervals_cover_only_the_truth() -> None:

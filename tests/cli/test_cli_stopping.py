@@ -120,3 +120,31 @@ def test_completion_knows_values() -> None:
     environment = {**os.environ, "_RELUMINE_COMPLETE": "complete_bash", **words}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert "squared_relu" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGKILL")
+def test_killed_at_ten_random_moments(tmp_path: Path) -> None:
+    """Whenever it is killed, the same command goes on: the same network, and nothing else is left in the folder."""
+    X, y = rl.planted.sample(rl.planted.network(10, 10, rng=0), 8000, noise=0.05, rng=1)
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    command = [sys.executable, "-m", "relumine.cli", "recover", "rows.npz", "--width", "10", "--quiet"]
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([*command, "--out", "whole.npz"], cwd=tmp_path, check=True, env=environment, timeout=600)
+    hits, state = 0, tmp_path / "state"
+    for moment in np.random.default_rng(0).uniform(0.0, 2.0, size=10):
+        words = [*command, "--out", "net.npz", "--checkpoint", "state", "--checkpoint-every", "0"]
+        with subprocess.Popen(words, cwd=tmp_path, env=environment) as process:
+            deadline = time.monotonic() + 120.0
+            while not state.exists() and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(moment)
+            hits += process.poll() is None
+            process.kill()
+        subprocess.run(words, cwd=tmp_path, check=True, env=environment, timeout=600)
+        with np.load(tmp_path / "net.npz") as found, np.load(tmp_path / "whole.npz") as whole:
+            for key in "Wba":
+                np.testing.assert_array_equal(found[key], whole[key])
+        assert {path.name for path in tmp_path.iterdir()} == {"rows.npz", "whole.npz", "net.npz"}
+        (tmp_path / "net.npz").unlink()
+    assert hits >= 5

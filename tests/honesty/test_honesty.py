@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.honesty.__main__ import load, run
-from benchmarks.honesty.measure import draw, measure, names
+from benchmarks.honesty.measure import _beyond, draw, measure, names
 from benchmarks.honesty.table import BEGIN, END, put, short, summary, wrong
 
 import relumine as rl
@@ -77,16 +77,25 @@ def test_the_table_goes_between_its_markers(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"above\n{BEGIN}\nold\n{END}\nbelow\n")
     rows = [
-        {"family": "one", "seed": 1, "status": "exact", "wrong": 0.5, "unseen": 0.01, "seconds": 1.0},
-        {"family": "one", "seed": 2, "status": "noisy", "ratio": 4.0, "seconds": 1.0},
-        {"family": "two", "seed": 1, "status": "ambiguous", "seconds": 1.0},
+        {"family": "one", "seed": 1, "status": "exact", "wrong": 0.5, "unseen": 0.01, "saturated": False},
+        {"family": "one", "seed": 2, "status": "noisy", "ratio": 4.0, "beyond": 0.02, "unseen": 0.03},
+        {"family": "two", "seed": 1, "status": "ambiguous"},
     ]
-    put(summary(rows), page)
+    put(summary([row | {"seconds": 1.0, "limit": 2.0} for row in rows]), page)
     text = page.read_text()
     assert text.startswith("above\n")
     assert text.endswith("below\n")
     assert "old" not in text
-    assert "1 of 1 (1e+02 %)" in text
+    assert "| … different on more than `certificate.unseen` of fresh inputs | 1 of 1 (100 %) |" in text
+    assert "| … fresh error more than three times the noise claimed | 1 of 1 (100 %) |" in text
+    assert "| … … caused by more than `certificate.unseen` of the inputs | 0 of 1 (0 %) |" in text
+    assert "at most 2 s for a problem" in text
+
+
+def test_the_share_of_inputs_that_is_to_blame():
+    assert _beyond(np.array([1.0, 1.0, 1.0, 1000.0]), 1.0) == 0.25
+    assert _beyond(np.array([1.0, 1.0, 1.0, 5.0]), 1.0) == 0.0
+    assert _beyond(np.full(4, 100.0), 1.0) == 1.0
 
 
 # -- saturated fits, offsets, few rows ----------------------------------------------------------------------------

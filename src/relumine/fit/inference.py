@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from relumine.data.whiten import Whitening
 from relumine.fit.fisher import Factor, columns, factor, fisher, parameter_count
@@ -125,12 +125,16 @@ def infer(fit: Fitted, white: Whitening, units: Array) -> Inference:
     if isinstance(fit.rows, MemoryRows):
         h = leverages(fit.rows, at)
         confirmation = confirm(fit.rows, fit.model, at, fit.groups, h)
-        if not fit.exact:  # in an exact fit nothing is left to weigh
+        if not fit.exact:
             matrices = _enlarged(fit.rows, at, h)
-    meat = np.tensordot(spread2, matrices, 1)
     T = _to_user(net, white, units, free) / at.root
-    half = cho_solve((at.L, True), T.T)  # G⁻¹Tᵀ in scaled coordinates
-    variance = np.einsum("pi,pi->i", half, (meat / np.outer(at.root, at.root)) @ half)
+    if fit.exact:  # nothing is left to weigh: σ²TG⁻¹Tᵀ, with the largest σ of all outputs
+        half = solve_triangular(at.L, T.T, lower=True, overwrite_b=True, check_finite=False)
+        variance = spread2.max() * np.einsum("pi,pi->i", half, half)
+    else:
+        meat = np.tensordot(spread2, matrices, 1) / np.outer(at.root, at.root)
+        half = cho_solve((at.L, True), T.T)  # G⁻¹Tᵀ in scaled coordinates
+        variance = np.einsum("pi,pi->i", half, meat @ half)
     errors = _unpack(np.sqrt(np.maximum(variance, 0.0)), net.m, net.d, q, free)
     return Inference(noise, at.condition, errors, confirmation)
 
