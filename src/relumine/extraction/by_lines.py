@@ -58,7 +58,7 @@ def by_lines(
             run,
             width,
             lambda state: _polish(state, domain, log),
-            lambda line: look_deeper and is_deep(ask, domain, run, line),
+            lambda line, sure: look_deeper and is_deep(ask, domain, run, line, sure),
         )
     except (Unanswered, BlackBoxFailed) as error:  # far out, perhaps, where a box need not answer
         log.forgive()

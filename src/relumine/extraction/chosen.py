@@ -92,13 +92,13 @@ def chosen_queries(
     run: Run,
     width: int | None = None,
     improve: Callable[[Chosen], None] = lambda _: None,
-    deep: Callable[[Crossings], bool] = lambda _: False,
+    deep: Callable[[Crossings, bool], bool] = lambda *_: False,
 ) -> Chosen:
     """Lines and units until the residual has no kink and no value beyond rounding.
 
     ``ask`` answers in standard coordinates, (n, d) → (n, q). ``improve``: gives the network so far more digits, from
-    rows that were asked already. ``deep``: whether the first line shows that there are further layers, before its
-    gradients are asked for.
+    rows that were asked already. ``deep``: whether the first line shows that there are further layers; asked before its
+    gradients are, and (True) when one layer turns out not to be all.
     """
     nothing = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((1, 0)))
     state = Chosen(nothing, Noise(np.zeros(1), np.zeros(1)))
@@ -116,7 +116,7 @@ def _search(
     run: Run,
     width: int | None,
     improve: Callable[[Chosen], None],
-    deep: Callable[[Crossings], bool],
+    deep: Callable[[Crossings, bool], bool],
 ) -> None:
     """The same, noting what is found as it is found."""
     line = domain.line(run.rng)
@@ -126,7 +126,7 @@ def _search(
     state.noise, state.lines, state.reason, state.refused = found.noise, [line], _refusal(found), True
     if state.reason or run.over:
         return
-    if not state.rough and deep(found):
+    if not state.rough and deep(found, False):
         state.reason, state.deep = "it has more than one hidden layer", True
         return
     state.refused = False
@@ -147,6 +147,9 @@ def _search(
             state.reason = ""
             break
         state.reason = "what the units found leave of the answers does not vanish"
+        if number == 2 and not state.rough and deep(found, True):
+            state.reason, state.deep = "it has more than one hidden layer", True
+            return
         # in a range every line meets other units, and one that meets none says little
         stuck = stuck + 1 if state.left > 0.1 * before and not (domain.limited and gained) else 0
         if run.over or stuck >= _STUCK:

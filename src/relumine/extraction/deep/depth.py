@@ -20,15 +20,17 @@ _MOST = 30_000  # queries for the second line
 _WORTH = 201  # rows that the gradients of all pieces would take: fewer are spent rather than a second line
 
 
-def is_deep(ask: Ask, domain: Domain, run: Run, one: Crossings) -> bool:
+def is_deep(ask: Ask, domain: Domain, run: Run, one: Crossings, worth: bool = False) -> bool:
     """Whether f has more than one hidden layer, as far as a line parallel to one that was searched shows.
 
     For one hidden layer the slope along u changes by a_i|w_i·u| at the kink of unit i, on every line in direction u. A
-    unit behind another layer, or one that is seen through another layer, changes by other amounts elsewhere.
+    unit behind another layer, or one that is seen through another layer, changes by other amounts elsewhere. ``worth``:
+    a second line is worth its rows, however small the network.
     """
     line = one.line
     # behind a link (limited, without a range) the search for one layer takes many lines before it gives up
-    if domain.room is not None or (len(one.t) * domain.d < _WORTH and not domain.limited):
+    small = len(one.t) * domain.d < _WORTH and not (domain.limited or worth)
+    if domain.room is not None or small or not len(one.t):
         return False
     shift = domain.draw(run.rng, 1)[0]
     shift -= (shift @ line.direction) * line.direction
