@@ -87,8 +87,13 @@ class Layer:
     def _sketch(self, some: list[Witness], j: int) -> None:
         """The jump along the j-th direction of h, the same for all (inactive units are left out)."""
         unknown = [w for w in some if self.known.layers or w.chord.index != j]
-        directions = [self.plan[j : j + 1, w.chord.chart.active] @ w.chord.chart.E.T for w in unknown]
-        measured = dict(zip(map(id, unknown), jumps(self.ask, unknown, directions, known=True)))
+        directions = {id(w): self.plan[j : j + 1, w.chord.chart.active] @ w.chord.chart.E.T for w in unknown}
+        measured: dict[int, tuple[Array, float]] = {}
+        for _ in range(2):  # once more where the step was too long for a unit nearly parallel to the chord
+            found = jumps(self.ask, unknown, [directions[id(w)] for w in unknown], known=True)
+            measured.update(zip(map(id, unknown), found))
+            slopes = [float(abs(value[0]) / np.linalg.norm(directions[id(w)])) for w, (value, _) in zip(unknown, found)]
+            unknown = [w for w, slope in zip(unknown, slopes) if w.narrow(slope)]
         for w in some:
             value, noise = measured.get(id(w), (np.array([w.jump]), w.error))
             w.sketch, w.noise = np.append(w.sketch, value), max(w.noise, noise)

@@ -22,6 +22,7 @@ Ask = Callable[[Array], Array]
 __all__ = ["Chord", "Witness", "jumps", "measure", "witnesses_of"]
 
 _STEP = 0.01  # length of a difference over that gap: one in 100 directions meets another kink, which blocks show
+_STEEP = 5.0  # a difference stays on its side of the unit up to five times this
 _BLOCK = 16  # entries that are checked together
 
 
@@ -59,6 +60,15 @@ class Witness:
     def clarity(self) -> float:
         """How much f bends over the gap, over the size of the answers: what differences have digits for."""
         return self.room * abs(self.jump) / max(abs(self.base[0]), abs(self.base[1]), self.size, 1e-300)
+
+    def narrow(self, slope: float) -> bool:
+        """Less room where the jump along another direction is much larger than along the chord; whether much less.
+
+        The chord is then nearly parallel to the unit, and its base points are nearer to it than they are to the kink.
+        """
+        before = self.room
+        self.room = min(before, _STEEP * self.gap * abs(self.jump) / max(slope, 1e-300))
+        return self.room < 0.2 * before
 
     @property
     def height(self) -> Array:
