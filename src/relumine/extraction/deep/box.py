@@ -54,12 +54,17 @@ class Asked:
     def __call__(self, X: Array) -> Array:
         """One number per row."""
         Y = self.values(X)
+        return np.asarray(Y @ self.mix(Y))
+
+    def mix(self, Y: Array) -> Array:
+        """ρ (q,): from the first answers (n, q), every output about as loud as the others."""
         if self._mix is None:
-            # every output about as loud as the others
             loud = np.maximum(np.abs(Y).max(axis=0), 1e-300)
             self._mix = self._rng.choice([-1.0, 1.0], size=Y.shape[1]) * self._rng.uniform(0.5, 1.0, Y.shape[1]) / loud
             self._mix *= float(loud.max())
-        return np.asarray(Y @ self._mix)
+            if len(loud) == 1:
+                self._mix = np.ones(1)
+        return self._mix
 
     def data(self) -> tuple[Array, Array]:
         """Every row asked, and its answers."""

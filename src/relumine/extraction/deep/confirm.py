@@ -19,11 +19,13 @@ __all__ = ["Found", "judge"]
 # fifty boxes of random shape were called exact and lacked a unit that is on for one input in a hundred; with 1000, one
 # of six with three hidden layers lacked one that is on for one in a thousand.
 _CONFIRM, _CAREFUL = 1000, 5000
+_FIRST = 200  # of them asked first
 _WIDE, _FAR = 3.0, 300  # and so many further out, so much further
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
 _RANKED = 700  # parameters up to which the rank of the Jacobian is computed: half a second
 _FINE = 3e-10  # and that which is not polished again
+_FLOOR, _ENOUGH = 1e-28, 1e-22  # relative loss at which a polish ends: rounding; for large networks 1e-11 of the answers
 
 
 @dataclass
@@ -61,14 +63,19 @@ def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
     if net.parameters <= _SMALL:
         near = near[: 3 * net.parameters]
         net = _polished(at, net, np.concatenate([at.pool[0], X[near]]), np.concatenate([at.pool[1], Y[near]]))
-    fresh = _fresh(at, net)
+    fresh = _fresh(at, _FIRST, _FAR)
     left, pairs = _left(at, net, *fresh)
     if _FINE < left < 1e-5 and net.parameters <= _LARGE:
         net = _polished(at, net, *at.rows(int(1.15 * net.parameters) + 100))
         left, pairs = _left(at, net, *fresh)
+    if left >= _EXACT:  # the first rows that contradict are enough
+        return None, pairs
+    near = _near(at, net)
+    more = _fresh(at, near - _FIRST, 0)
+    left, pairs = _left(at, net, *[np.concatenate(both) for both in zip(more, fresh)])
     if left < _EXACT:
         return Found(
-            net, net.hidden, "all layers", 0, left, _near(at, net), at.notes, [*_doubts(at, net), *_rank(at, net)]
+            net, net.hidden, "all layers", 0, left, near, at.notes, [*_doubts(at, net), *_rank(at, net)]
         ), None
     return None, pairs
 
@@ -99,8 +106,8 @@ def _rank(at: Inquiry, net: DeepNetwork) -> list[str]:
 
 def _polished(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> DeepNetwork:
     """Gauss–Newton in all layers."""
-    steps = 10 if net.parameters <= _SMALL else 2
-    fit = minimise(net, X, Y[:, 0] if at.ask.plain else Y, at.run, steps=steps)
+    steps, tol = (10, _FLOOR) if net.parameters <= _SMALL else (6, _ENOUGH)
+    fit = minimise(net, X, Y[:, 0] if at.ask.plain else Y, at.run, steps=steps, tol=tol)
     at.tell(f"  polish {fit.history[0]:.1e} to {fit.loss:.1e}")
     return fit.network
 
@@ -110,10 +117,10 @@ def _near(at: Inquiry, net: DeepNetwork) -> int:
     return _CAREFUL if len(net.hidden) > 2 or net.head.v.any() or _doubts(at, net) else _CONFIRM
 
 
-def _fresh(at: Inquiry, net: DeepNetwork) -> tuple[Array, Array]:
+def _fresh(at: Inquiry, near: int, far: int) -> tuple[Array, Array]:
     """Inputs never asked before, and their answers; the last ones further out: there other units may be on."""
-    X = at.rng.normal(size=(_near(at, net) + _FAR, at.dim))
-    X[-_FAR:] *= _WIDE
+    X = at.rng.normal(size=(near + far, at.dim))
+    X[near:] *= _WIDE
     return X, at.ask.values(X)
 
 

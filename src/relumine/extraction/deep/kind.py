@@ -11,19 +11,20 @@ Array = NDArray[np.float64]
 
 __all__ = ["kind"]
 
-_PLACES, _STEP = 40, 1e-3  # a ReLU network with a thousand kinks on a line bends at one place in a hundred
+_PLACES, _FEW, _STEP = 40, 12, 1e-3  # a ReLU network with a thousand kinks on a line bends at one place in a hundred
 _BENT = 1e-11  # second difference over the size of the answers: rounding leaves 1e-15
 
 
-def kind(ask: Asked, dim: int, rng: np.random.Generator) -> str:
+def kind(ask: Asked, dim: int, rng: np.random.Generator, seen: bool = False) -> str:
     """Which of "piecewise linear", "constant", "noisy", "steps" and "smooth" the box is.
 
     At random places f is asked at x − εu, x, x + εu. A piecewise linear function is straight at nearly all of them, a
     smooth one bends at nearly all, one made of steps does not move at all; a noisy one gives another answer the second
-    time.
+    time. ``seen``: a line was searched already, and was piecewise linear.
     """
-    x = rng.normal(size=(_PLACES, dim)) * 2.0 ** rng.uniform(-1.0, 1.0, size=(_PLACES, 1))
-    u = rng.normal(size=(_PLACES, dim))
+    n = _FEW if seen else _PLACES
+    x = rng.normal(size=(n, dim)) * 2.0 ** rng.uniform(-1.0, 1.0, size=(n, 1))
+    u = rng.normal(size=(n, dim))
     u *= _STEP * np.sqrt(dim) / np.linalg.norm(u, axis=1, keepdims=True)
     before, here, after = np.split(ask.values(np.concatenate([x - u, x, x + u])), 3)
     size = max(float(np.abs(here).max()), 1e-300)

@@ -121,8 +121,13 @@ def _repaired(
         head = fit.network.head
     right = at.rng.permutation(np.flatnonzero(~wrong))[:1000]
     some = at.rng.permutation(np.flatnonzero(wrong))[:4]
-    nearest = [right[np.linalg.norm(X[right] - X[i], axis=1).argmin()] for i in some]
-    return None, (X[some], X[nearest]) if len(right) else None
+    return None, (X[some], np.stack([_partner(X[right], x) for x in X[some]])) if len(right) else None
+
+
+def _partner(X: Array, x: Array) -> Array:
+    """The row of X nearest to x that is not so near that a kink between the two could not be measured."""
+    away = np.linalg.norm(X - x, axis=1)
+    return np.asarray(X[np.where(away > 0.1 * np.linalg.norm(x), away, np.inf).argmin()])
 
 
 def _turned(head: Network) -> Network:

@@ -11,9 +11,10 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 Chords = tuple[list[Chart], Array, Array]
 
-__all__ = ["chords"]
+__all__ = ["chords", "parallels"]
 
-_LONG = 30.0  # half length of a line over √d: passes 98 % of the hyperplanes of units with bias below 1
+_LONG = 300.0  # half length of a line over √d: it passes 997 of 1000 hyperplanes of units with bias below 1
+_APART = 0.5  # how far from a chord its parallel is, over the activations: three of four kinks stay on
 _POINTS = 64  # random lines whose pieces are compared
 
 
@@ -26,6 +27,29 @@ def chords(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None
         if found is not None:
             return found
     return _pieces(known, count, rng, pairs)
+
+
+def parallels(known: Known, rng: Rng) -> Chords | None:
+    """Two parallel chords behind one layer, with all its units on; None where that cannot be."""
+    chart = _free(known) if len(known.layers) == 1 else None
+    if chart is None:
+        return None
+    W, b = known.layers[0]
+    m = len(b)
+    # one half of the units large at one end, the other at the other: half of the next layer's units change sides
+    half = rng.permutation(m) < m // 2
+    size = 3.0 * np.linalg.norm(W, axis=1) * np.exp(0.5 * rng.normal(size=(2, m)))
+    ends = np.where(np.stack([half, ~half]), size, 0.02 * size)
+    shift = _APART * np.linalg.norm(W, axis=1) * rng.uniform(0.5, 1.5, size=m)  # up: the units stay on
+    starts, stops = ((h + np.stack([0.0 * shift, shift]) - b) @ chart.E.T for h in ends)
+    return [chart, chart], starts, stops
+
+
+def _free(known: Known) -> Chart | None:
+    """The chart of one layer in which all units are on; None where the rows are dependent."""
+    W, b = known.layers[0]
+    chart = known.chart(np.asarray(np.linalg.lstsq(W, np.ones(len(b)) - b, rcond=None)[0], dtype=np.float64))
+    return chart if chart is not None and chart.dim == len(b) else None
 
 
 def _lines(known: Known, count: int, rng: Rng) -> Chords:
@@ -42,8 +66,8 @@ def _orthant(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | No
     """
     W, b = known.layers[0]
     m = len(b)
-    chart = known.chart(np.asarray(np.linalg.lstsq(W, np.ones(m) - b, rcond=None)[0], dtype=np.float64))
-    if chart is None or chart.dim < m:
+    chart = _free(known)
+    if chart is None:
         return None
     if pairs is None:
         some = known(rng.normal(size=(2 * (count - count // 2), known.d)))
@@ -53,8 +77,10 @@ def _orthant(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | No
         H = np.concatenate([some, peaks * np.linalg.norm(W, axis=1) * 10.0 ** rng.uniform(-1.0, 0.5, (len(peaks), 1))])
     else:
         H = np.stack([known(pairs[0]), known(pairs[1])], axis=1).reshape(-1, m)
-    # off the walls of the orthant, where a unit is about to turn off
-    H = np.maximum(H, 1e-4 * H.max(axis=1, keepdims=True) * rng.uniform(1.0, 10.0, size=H.shape))
+    # off the walls of the orthant, where a unit is about to turn off; both ends of a chord alike, however short it is
+    size = H.reshape(-1, 2, m).max(axis=(1, 2))
+    wall = 1e-4 * size[:, None] * rng.uniform(1.0, 10.0, size=(len(size), m))
+    H = np.maximum(H, np.repeat(wall, 2, axis=0))
     X = (H - b) @ chart.E.T
     return [chart] * (len(X) // 2), X[0::2], X[1::2]
 

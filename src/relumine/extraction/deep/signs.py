@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.extraction.deep.box import ROUNDING, Asked
+from relumine.extraction.deep.kinks import SIDE
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Witness
 
@@ -13,8 +14,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["signs"]
 
-_LOOKS = 3  # witnesses asked for each unit
-_SIDE, _STEP = 0.25, 0.004  # as in `witnesses`
+_LOOKS = 2  # witnesses asked for each unit: two rows each
+_STEP = 0.004  # length of a difference over the gap, as in a sketch
 
 
 def signs(ask: Asked, units: list[Unit]) -> Array:
@@ -27,7 +28,7 @@ def signs(ask: Asked, units: list[Unit]) -> Array:
     found = np.zeros(len(units))
     for i, u in enumerate(units):
         votes = []
-        usable = [w for w in sorted(u.witnesses, key=lambda w: -w.gap * abs(w.jump)) if _independent(V, w)]
+        usable = [w for w in sorted(u.witnesses, key=lambda w: -w.clarity) if _independent(V, w)]
         for w in usable[:_LOOKS]:
             votes.append(_vote(ask, V, u, i, w))
         votes = [v for v in votes if v]
@@ -49,10 +50,10 @@ def _vote(ask: Asked, V: Array, u: Unit, i: int, w: Witness) -> float:
     chart = w.chord.chart
     dual = chart.E @ np.linalg.pinv(V[:, chart.active])[:, i]
     dual /= np.linalg.norm(dual)
-    side, step = _SIDE * w.gap * w.along, _STEP * w.gap
-    points = [w.point - side, w.point + side]
-    y = ask(np.stack([points[0], points[0] + step * dual, points[1], points[1] + step * dual]))
-    slopes = np.abs([(y[1] - y[0]) / step, (y[3] - y[2]) / step])
+    side, step = SIDE * w.gap * w.along, _STEP * w.room
+    points = np.stack([w.point - side, w.point + side])
+    y = ask(points + step * dual)
+    slopes = np.abs(y - w.base) / step
     noise = 4.0 * ROUNDING * float(np.abs(y).max()) / step
     z = np.array([chart.heights(p) @ u.w[chart.active] + u.c for p in points])
     on = int(slopes.argmax())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.deep.box import Asked
+from relumine.extraction.deep.box import ROUNDING, Asked
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.kinks import Segment, on_lines, segments
 from relumine.extraction.deep.witnesses import Chord, Witness, jumps, measure, witnesses_of
@@ -17,15 +18,19 @@ Array = NDArray[np.float64]
 
 __all__ = ["Layer", "Unit", "joined"]
 
-_SKETCH = 3  # directions of a sketch
+_SKETCH = 2  # directions of a sketch; one more where two sketches agree, before a normal is measured
 _ALIKE = 1e-3  # two sketches further apart than this are different, whatever their noise
 _MOST = 8_000  # queries for a segment: five hundred kinks
-_AGREE = 3  # chords that must show a unit
+_AGREE = 3  # chords that must show a unit, or places
+_PROBES, _BEND = 4, 1e-3  # places of a unit asked, and how far to each side: one in a hundred bends by another unit
 
 
 @dataclass
 class Unit:
-    """w·h + c = 0 up to sign, ‖w‖ = 1 on its support; ``hits`` of ``crossings`` chords show the kink it predicts."""
+    """w·h + c = 0 up to sign, ‖w‖ = 1 on its support; ``hits`` of ``crossings`` chords show the kink it predicts.
+
+    ``probes``: those of single places, in the same way.
+    """
 
     w: Array
     c: float
@@ -33,6 +38,7 @@ class Unit:
     error: float
     hits: int = 0
     crossings: int = 0
+    probes: tuple[int, int] = (0, 0)
     witnesses: list[Witness] = field(default_factory=list)
 
     @property
@@ -50,41 +56,47 @@ class Layer:
         self.witnesses: list[Witness] = []
         self.units: list[Unit] = []
         self.tried: set[int] = set()
-        self.plan = rng.normal(size=(_SKETCH, known.width))
+        # only up: down, units in front may turn off
+        self.plan = np.abs(rng.normal(size=(_SKETCH + 1, known.width)))
 
-    def look_along(self, lines: list[Line]) -> None:
-        """As :meth:`look`, along given lines; for the first layer."""
-        chart = self.known.chart(lines[0].origin)
-        assert chart is not None
-        self._add([chart] * len(lines), on_lines(self.ask, lines, _MOST))
-
-    def look(self, charts: list[Chart], starts: Array, ends: Array) -> None:
-        """Find the kinks of new chords, sketch them, and update the units."""
+    def look(self, charts: list[Chart], starts: Array, ends: Array, given: Sequence[Line] = ()) -> None:
+        """Find the kinks of new chords, sketch them, and update the units; ``given``: lines in the first chart, first."""
         lengths = np.linalg.norm(ends - starts, axis=1)
         scale = np.sqrt(self.known.d) if not self.known.layers else float(np.median(lengths))
-        self._add(charts, segments(self.ask, starts, ends, scale, _MOST * len(starts)))
-
-    def _add(self, charts: list[Chart], found: list[Segment]) -> None:
+        found: list[Segment] = []
+        if given:
+            mix = self.ask.mix(self.ask.values(given[0].origin[None]))
+            found = on_lines(self.ask.values, mix, list(given), _MOST)
+        found += segments(self.ask, starts, ends, scale, _MOST * len(starts))
         fresh = []
-        for chart, segment in zip(charts, found):
+        for chart, segment in zip([*charts[:1] * len(given), *charts], found):
             chord = Chord(chart, segment, len(self.chords))
             self.chords.append(chord)
-            fresh += witnesses_of(chord, 1.0)
+            fresh += witnesses_of(chord)
+            if not self.known.layers and chord.index < _SKETCH:
+                # the derivative along a line is known: the first two are the directions of all sketches
+                self.plan[chord.index] = segment.direction / np.linalg.norm(segment.direction)
         self.witnesses += fresh
         for u in self.units:
             self._count(u)
         fresh = [w for w in fresh if w.owner < 0]
-        self._sketch(fresh)
+        for j in range(_SKETCH):
+            self._sketch(fresh, j)
         self._gather()
 
-    def _sketch(self, fresh: list[Witness]) -> None:
-        """Jumps along the same few directions of h for all (those of inactive units are left out)."""
-        if not fresh:
-            return
-        directions = [self.plan[:, w.chord.chart.active] @ w.chord.chart.E.T for w in fresh]
-        for w, (value, noise) in zip(fresh, jumps(self.ask, fresh, directions)):
-            size = float(np.linalg.norm(value))
-            w.sketch, w.noise = value / max(size, 1e-300), noise * np.sqrt(_SKETCH) / max(size, 1e-300)
+    def _sketch(self, some: list[Witness], j: int) -> None:
+        """The jump along the j-th direction of h, the same for all (inactive units are left out)."""
+        unknown = [w for w in some if self.known.layers or w.chord.index != j]
+        directions = {id(w): self.plan[j : j + 1, w.chord.chart.active] @ w.chord.chart.E.T for w in unknown}
+        measured: dict[int, tuple[Array, float]] = {}
+        for _ in range(2):  # once more where the step was too long for a unit nearly parallel to the chord
+            found = jumps(self.ask, unknown, [directions[id(w)] for w in unknown], known=True)
+            measured.update(zip(map(id, unknown), found))
+            slopes = [float(abs(value[0]) / np.linalg.norm(directions[id(w)])) for w, (value, _) in zip(unknown, found)]
+            unknown = [w for w, slope in zip(unknown, slopes) if w.narrow(slope)]
+        for w in some:
+            value, noise = measured.get(id(w), (np.array([w.jump]), w.error))
+            w.sketch, w.noise = np.append(w.sketch, value), max(w.noise, noise)
 
     def _gather(self) -> None:
         """Pairs of alike sketches on two chords → a normal, once → the units it explains."""
@@ -101,29 +113,32 @@ class Layer:
 
     def _pair(self) -> list[Witness] | None:
         """Witnesses without an owner whose sketches agree, on two chords or more, in charts with the same units on."""
-        free = [w for w in self.witnesses if w.owner < 0 and w.noise < _ALIKE / 20.0]
+        free = [w for w in self.witnesses if w.owner < 0 and _doubt(w) < _ALIKE / 20.0]
         if len(free) < 2:
             return None
-        S, noise = np.array([w.sketch for w in free]), np.array([w.noise for w in free])
+        S = np.array([w.sketch[:_SKETCH] for w in free])
+        S /= np.linalg.norm(S, axis=1, keepdims=True)
         tried = np.array([id(w) in self.tried for w in free])
         chord = np.array([w.chord.index for w in free])
         near = np.abs(S @ S.T) > 1.0 - _ALIKE
         near &= (chord[:, None] != chord[None, :]) & ~(tried[:, None] & tried[None, :])
         for i in np.flatnonzero(near.any(axis=1)):
-            group = [free[i]]
+            group: list[Witness] = [free[i]]
             for j in np.flatnonzero(near[i]):
-                if any(free[j].chord is g.chord for g in group) or not _same_units_on(free[i], free[j]):
-                    continue
-                apart = min(np.linalg.norm(S[i] - S[j]), np.linalg.norm(S[i] + S[j]))
-                if apart <= min(20.0 * (noise[i] + noise[j]) + 1e-9, _ALIKE):
+                other = any(free[j].chord is g.chord for g in group) or not _same_units_on(free[i], free[j])
+                if not other and _parallel(free[i], free[j], _SKETCH):
                     group.append(free[j])
+            if len(group) < 2:
+                continue
+            self._sketch([w for w in group if len(w.sketch) == _SKETCH], _SKETCH)
+            group = [free[i], *[w for w in group[1:] if _parallel(free[i], w, _SKETCH + 1)]]
             if len(group) > 1:
                 return group
         return None
 
     def _unit(self, group: list[Witness]) -> Unit | None:
         """The normal measured at the best of a group, kept if it explains where the others are."""
-        group = sorted(group, key=lambda w: -w.gap * abs(w.jump))
+        group = sorted(group, key=lambda w: -w.clarity)
         for best in group[:2]:
             result = measure(self.ask, best, self.rng)
             if result is None:
@@ -143,7 +158,7 @@ class Layer:
 
     def _count(self, u: Unit) -> None:
         """On which chords the unit predicts a kink, and where there is one; those witnesses are its own."""
-        u.hits = u.crossings = 0
+        u.hits, u.crossings = u.probes
         u.witnesses = []
         number = next((i for i, other in enumerate(self.units) if other is u), len(self.units))
         by_chord: dict[int, list[Witness]] = {}
@@ -172,6 +187,23 @@ class Layer:
                 w.owner = number
                 u.witnesses.append(w)
 
+    def probe(self) -> None:
+        """Ask at places of the first layer's units whether f bends there: three rows each instead of another line."""
+        units = [u for u in self.units if u.hits >= 2 and not u.probes[1]]
+        if self.known.layers or not units:
+            return
+        X, V = [], []
+        for u in units:
+            x = self.rng.normal(size=(_PROBES, self.known.d))
+            X.append(x - np.outer(x @ u.w + u.c, u.w))
+            V.append(np.tile(_BEND * u.w, (_PROBES, 1)))
+        at, step = np.concatenate(X), np.concatenate(V)
+        y = self.ask(np.concatenate([at - step, at, at + step])).reshape(3, -1)
+        bent = np.abs(y[0] + y[2] - 2.0 * y[1]) > 4.0 * ROUNDING * np.abs(y).max(axis=0)
+        for u, shown in zip(units, bent.reshape(len(units), _PROBES).sum(axis=1)):
+            u.probes = (int(shown), _PROBES)
+            u.hits, u.crossings = u.hits + int(shown), u.crossings + _PROBES
+
     @staticmethod
     def _t(w: Witness) -> float:
         s = w.chord.segment
@@ -181,6 +213,18 @@ class Layer:
     def accepted(self) -> list[Unit]:
         """Units that most of the chords they cross show."""
         return [u for u in self.units if u.hits >= _AGREE and u.score > 0.5]
+
+
+def _doubt(w: Witness) -> float:
+    """Error of a sketch over its length."""
+    return float(w.noise * np.sqrt(len(w.sketch)) / max(float(np.linalg.norm(w.sketch)), 1e-300))
+
+
+def _parallel(w: Witness, v: Witness, k: int) -> bool:
+    """Whether the first k entries of two sketches are parallel, as far as their noise tells."""
+    p, q = w.sketch[:k] / np.linalg.norm(w.sketch[:k]), v.sketch[:k] / np.linalg.norm(v.sketch[:k])
+    apart = min(float(np.linalg.norm(p - q)), float(np.linalg.norm(p + q)))
+    return apart <= min(20.0 * (_doubt(w) + _doubt(v)) + 1e-9, _ALIKE)
 
 
 def _same_units_on(w: Witness, v: Witness) -> bool:

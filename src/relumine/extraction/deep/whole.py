@@ -18,6 +18,7 @@ from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.signs import signs
+from relumine.extraction.deep.single import last_layer
 from relumine.extraction.deep.units import Layer, Unit
 from relumine.extraction.deep.wide import behind
 from relumine.extraction.deep.witnesses import Chord, witnesses_of
@@ -80,7 +81,7 @@ def extract_deep(
     asked = Asked(ask, run.rng, budget, lambda: run.over, plain)
     at = Inquiry(asked, dim, run)
     try:
-        what = kind(asked, dim, run.rng)
+        what = kind(asked, dim, run.rng, bool(lines))
         if what != "piecewise linear":
             raise Stop(_KINDS[what])
         result = _layers(at, lines or [])
@@ -98,7 +99,7 @@ def _certain(at: Inquiry) -> tuple[tuple[Array, Array], ...]:
     charts, starts, ends = chords(Known(at.dim), _FRESH, at.rng)
     try:
         found = segments(at.ask, starts, ends, np.sqrt(at.dim), _MOST * len(starts))
-        seen = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0), 1.0)]
+        seen = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0))]
         while layers and not at.complete(Known(at.dim, layers), seen):
             layers = layers[:-1]
     except (OutOfBudget, Ended, Unanswered):
@@ -111,6 +112,9 @@ def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -
     if k == 2:  # activations cannot be set freely any more
         return behind(at, turns=rounds)
     before = at.known
+    found = last_layer(at) if k else None
+    if found is not None:
+        return found
     try:
         result = _Looks(at, k, rounds).all(given)
     except Stop:
@@ -178,17 +182,18 @@ class _Looks:
     def look(self, turn: int, given: list[Line]) -> bool:
         """Along new chords; False where there are none."""
         at, k, layer = self.at, self.k, self.layer
-        count = (8 if turn == 0 else 4) if k else (4 if turn == 0 else 2)
-        if given and turn == 0:
-            layer.look_along(given)
-            count = max(count - len(given), 1)
+        few = len(layer.accepted) <= _FEW
+        count = (8 if turn == 0 else 4) if k else (2 if turn == 0 or few else 1)
+        given = given if turn == 0 else []
+        count = max(count - len(given), 1)
         charts, starts, ends = chords(at.known, count, at.rng, self.pairs)
         self.pairs = None
         if not charts:
             self.why = f"no chart in which the active units of layer {k} move freely"
             return False
-        layer.look(charts, starts, ends)
+        layer.look(charts, starts, ends, given)
         if not k:
+            layer.probe()
             _check(layer)
         if turn >= 5 and not layer.witnesses:
             raise Stop(f"layer {k + 1}: f does not bend behind the layers found, and is not an affine map of them")

@@ -6,21 +6,23 @@ the gradient jumps by a multiple of Jᵀw_A; along the column E_i of J⁺ the ju
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.extraction.deep.box import ROUNDING, Asked
+from relumine.extraction.deep.box import ROUNDING
 from relumine.extraction.deep.charts import Chart
-from relumine.extraction.deep.kinks import Segment
+from relumine.extraction.deep.kinks import SIDE, Segment
 
 Array = NDArray[np.float64]
+Ask = Callable[[Array], Array]
 
 __all__ = ["Chord", "Witness", "jumps", "measure", "witnesses_of"]
 
-_SIDE = 0.25  # how far from the kink the two base points are, over the gap to the next kink
 _STEP = 0.01  # length of a difference over that gap: one in 100 directions meets another kink, which blocks show
+_STEEP = 5.0  # a difference stays on its side of the unit up to five times this
 _BLOCK = 16  # entries that are checked together
 
 
@@ -35,17 +37,38 @@ class Chord:
 
 @dataclass
 class Witness:
-    """A kink: where it is, the way along the chord, the gap to its neighbours (in x), the jump along the way."""
+    """A kink: where it is, the way along the chord, the gap to its neighbours (in x), the jump along the way.
+
+    ``room``: the gap, or less where the line is nearly parallel to the unit, which is then near in other directions.
+    ``error``: of that jump; ``base``: the answers at x* ∓ `SIDE` gaps; ``size``: of the answers near by, where they are not all of them.
+    """
 
     chord: Chord
     point: Array
     along: Array
     gap: float
+    room: float
     jump: float
-    size: float
+    error: float
+    base: tuple[float, float]
+    size: float = 0.0
     sketch: Array = field(default_factory=lambda: np.zeros(0))
-    noise: float = np.inf
+    noise: float = 0.0
     owner: int = -1
+
+    @property
+    def clarity(self) -> float:
+        """How much f bends over the gap, over the size of the answers: what differences have digits for."""
+        return self.room * abs(self.jump) / max(abs(self.base[0]), abs(self.base[1]), self.size, 1e-300)
+
+    def narrow(self, slope: float) -> bool:
+        """Less room where the jump along another direction is much larger than along the chord; whether much less.
+
+        The chord is then nearly parallel to the unit, and its base points are nearer to it than they are to the kink.
+        """
+        before = self.room
+        self.room = min(before, _STEEP * self.gap * abs(self.jump) / max(slope, 1e-300))
+        return self.room < 0.2 * before
 
     @property
     def height(self) -> Array:
@@ -53,68 +76,80 @@ class Witness:
         return self.chord.chart.heights(self.point)
 
 
-def witnesses_of(chord: Chord, scale: float) -> list[Witness]:
-    """One for every kink of a chord; ``scale``: size of the answers."""
+def witnesses_of(chord: Chord, scale: float = 0.0) -> list[Witness]:
+    """One for every kink of a chord; ``scale``: least size of the answers."""
     s = chord.segment
-    if not len(s.t):
-        return []
     length = float(np.linalg.norm(s.direction))
-    edges = np.concatenate([[0.0], s.t, [1.0]])
-    gaps = np.minimum(np.diff(edges)[:-1], np.diff(edges)[1:]) * length
-    along = s.direction / length
+    along = s.direction / max(length, 1e-300)
+    # a line that meets a unit far out, at |t|, has w·u ≈ 1/|t|; a chord inside one chart is short
+    near = np.minimum(1.0, np.sqrt(len(along)) / np.maximum(np.linalg.norm(s.points, axis=1), 1e-300))
+    gaps = s.gap * length
+    room = gaps * (1.0 if len(chord.chart.rows) else near)
+    bends, errors = (s.right - s.left) / max(length, 1e-300), s.error / max(length, 1e-300)
     return [
-        Witness(chord, s.at(t), along, float(gap), float(right - left) / length, scale)
-        for t, gap, left, right in zip(s.t, gaps, s.left, s.right)
+        Witness(chord, x, along, float(gap), float(r), float(bend), float(error), (float(y), float(z)), scale)
+        for x, gap, r, bend, error, y, z in zip(s.points, gaps, room, bends, errors, s.before, s.after)
         if gap > 1e-12 * length  # two kinks in one place: neither can be measured
     ]
 
 
-def jumps(ask: Asked, found: list[Witness], directions: list[Array], shrink: float = 0.4) -> list[tuple[Array, float]]:
+def jumps(
+    ask: Ask, found: list[Witness], directions: list[Array], shrink: float = 0.4, known: bool = False
+) -> list[tuple[Array, float]]:
     """Jump of the derivative at each kink along the rows of ``directions`` (k, d), and its rounding error per unit.
 
-    Two base points, x* ± side; at each the derivative along every direction by one difference: 2(k + 1) queries.
+    Two base points, x* ± side; at each the derivative along every direction by one difference: 2(k + 1) queries. Two
+    less for each kink where the base points are ``known``, from the chord.
     """
+    if not found:
+        return []
     rows, steps = [], []
     for w, D in zip(found, directions):
-        side, step = _SIDE * w.gap * w.along, _STEP * shrink * w.gap
+        side, step = SIDE * w.gap * w.along, _STEP * shrink * w.room
         lengths = np.linalg.norm(D, axis=1)
         moves = step * D / lengths[:, None]
         for base in (w.point - side, w.point + side):
-            rows += [base[None, :], base + moves]
+            rows += [base + moves] if known else [base[None, :], base + moves]
         steps.append((step, lengths))
     y = ask(np.concatenate(rows))
     out, at = [], 0
-    for D, (step, lengths) in zip(directions, steps):
-        k = len(D)
-        before, after = y[at : at + k + 1], y[at + k + 1 : at + 2 * (k + 1)]
-        at += 2 * (k + 1)
+    for w, D, (step, lengths) in zip(found, directions, steps):
+        k = len(D) if known else len(D) + 1
+        before, after = y[at : at + k], y[at + k : at + 2 * k]
+        at += 2 * k
+        if known:
+            before, after = np.append(w.base[0], before), np.append(w.base[1], after)
         slope = ((after[1:] - after[0]) - (before[1:] - before[0])) / step
-        size = max(float(np.abs(before).max()), float(np.abs(after).max()))
+        size = max(float(np.abs(before).max()), float(np.abs(after).max()), w.size)
         out.append((slope * lengths, ROUNDING * size / step * float(np.median(lengths))))
     return out
 
 
-def measure(ask: Asked, w: Witness, rng: np.random.Generator) -> tuple[Array, float] | None:
+def measure(ask: Ask, w: Witness, rng: np.random.Generator) -> tuple[Array, float] | None:
     """The normal at a kink in the chart's coordinates (|A|,), up to scale and sign; None if it cannot be trusted.
 
-    Entries are measured one by one; then each block of them along one random combination, which shows those whose
-    difference met another kink: these are measured again with shorter steps.
+    Entries are measured one by one; then all of them along one random combination. If that shows that the difference
+    of some met another kink, each block of them does the same, and those of a bad block are measured again with shorter
+    steps. Combinations go up in every entry: down, units in front may turn off.
     """
     E = w.chord.chart.E.T  # (k, d)
     lengths = np.linalg.norm(E, axis=1)
     ((normal, noise),) = jumps(ask, [w], [E], 1.0)
-    blocks = np.array_split(np.arange(len(E)), max(1, len(E) // _BLOCK))
-    suspects = blocks
-    for attempt in range(4):
-        signs = [rng.choice([-1.0, 1.0], size=len(block)) / lengths[block] for block in suspects]
+    suspects = [np.arange(len(E))]
+    for attempt in range(5):
+        signs = [rng.uniform(0.5, 1.5, size=len(block)) / lengths[block] for block in suspects]
         combined = np.array([sign @ E[block] for sign, block in zip(signs, suspects)])
         ((value, level),) = jumps(ask, [w], [combined], 0.3)
         wanted = np.array([sign @ normal[block] for sign, block in zip(signs, suspects)])
-        slack = 8.0 * (level + noise * np.sqrt(_BLOCK) / float(np.median(lengths)))
+        most = max(len(block) for block in suspects)
+        slack = 8.0 * (level + noise * np.sqrt(most) / float(np.median(lengths)))
         suspects = [block for block, v, e in zip(suspects, value, wanted) if abs(v - e) > slack]
         if not suspects:
             return normal, noise
+        if not attempt and most > _BLOCK:
+            suspects = np.array_split(suspects[0], most // _BLOCK)
+            continue
         again = np.concatenate(suspects)
-        ((entries, level),) = jumps(ask, [w], [E[again]], 0.1 ** (attempt + 1))
+        ((entries, level),) = jumps(ask, [w], [E[again]], 0.1 ** max(attempt, 1))
         normal[again], noise = entries, max(noise, level)
     return None
