@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
+from relumine.extraction.deep.plays import covering, idle, played
 from relumine.fit.layers import minimise, rank
 
 Array = NDArray[np.float64]
@@ -24,6 +25,7 @@ _WIDE, _FAR = 3.0, 300  # and so many further out, so much further
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
 _RANKED = 700  # parameters up to which the rank of the Jacobian is computed: half a second
+_OUT = 60.0  # distance from the origin over √d up to which rows are used
 _FINE = 3e-10  # and that which is not polished again
 _FLOOR, _ENOUGH = 1e-28, 1e-22  # relative loss at which a polish ends: rounding; for large networks 1e-11 of the answers
 
@@ -55,14 +57,15 @@ class Found:
 
 def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
     """Polish, then hold against rows that nothing has used; pairs to look between where some of them do not fit."""
-    X, Y = at.ask.data()
     error = np.abs(net(at.pool[0]).reshape(at.pool[1].shape) - at.pool[1]).max(axis=1)
     if np.quantile(error, 0.9) > 1e-5 * float(at.pool[1].std()):
         return None, None
-    near = at.rng.permutation(np.flatnonzero(np.linalg.norm(X, axis=1) <= 5.0 * np.sqrt(at.dim)))
-    if net.parameters <= _SMALL:
-        near = near[: 3 * net.parameters]
-        net = _polished(at, net, np.concatenate([at.pool[0], X[near]]), np.concatenate([at.pool[1], Y[near]]))
+    net = _fitted(at, net)
+    if _near(at, net) == _CAREFUL:
+        net, pairs = played(at, net)
+        if pairs is not None:
+            return None, pairs
+        net = _fitted(at, net)
     fresh = _fresh(at, _FIRST, _FAR)
     left, pairs = _left(at, net, *fresh)
     if _FINE < left < 1e-5 and net.parameters <= _LARGE:
@@ -82,15 +85,12 @@ def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
 
 def _doubts(at: Inquiry, net: DeepNetwork) -> list[str]:
     """Weights that no row asked brings into play: their two units were never on together."""
-    H, words = at.ask.data()[0], []
-    for k, (W, b) in enumerate(net.hidden):
-        on = H @ W.T + b > 0.0
-        together = on.T.astype(np.float64) @ (np.abs(H) > 0.0).astype(np.float64)
-        idle = int((together == 0.0).sum())
-        if k and idle:
-            words.append(f"layer {k + 1}: {idle} of {W.size} weights join units that were never on together")
-        H = np.where(on, H @ W.T + b, 0.0)
-    return words
+    masks = idle(net, at.ask.data()[0])
+    return [
+        f"layer {k}: {int(mask.sum())} of {mask.size} weights join units that were never on together"
+        for k, mask in enumerate(masks, 2)
+        if mask.any()
+    ]
 
 
 def _rank(at: Inquiry, net: DeepNetwork) -> list[str]:
@@ -104,17 +104,29 @@ def _rank(at: Inquiry, net: DeepNetwork) -> list[str]:
     return [f"the Jacobian has rank {found} of {most}: some parameters can change without any answer asked changing"]
 
 
+def _fitted(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
+    """Polished on rows asked so far, if it is small."""
+    if net.parameters > _SMALL:
+        return net
+    X, Y = at.ask.data()
+    use = np.flatnonzero(np.linalg.norm(X, axis=1) <= _OUT * np.sqrt(at.dim))
+    use = use[covering(net, X[use], 3 * net.parameters, at.rng)]
+    return _polished(at, net, np.concatenate([at.pool[0], X[use]]), np.concatenate([at.pool[1], Y[use]]))
+
+
 def _polished(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> DeepNetwork:
     """Gauss–Newton in all layers."""
     steps, tol = (10, _FLOOR) if net.parameters <= _SMALL else (6, _ENOUGH)
-    fit = minimise(net, X, Y[:, 0] if at.ask.plain else Y, at.run, steps=steps, tol=tol)
+    far = np.maximum(np.linalg.norm(X, axis=1) / np.sqrt(at.dim), 1.0)  # f, and its errors, grow like ‖x‖
+    fit = minimise(net, X, Y[:, 0] if at.ask.plain else Y, at.run, steps=steps, tol=tol, weight=1.0 / far)
     at.tell(f"  polish {fit.history[0]:.1e} to {fit.loss:.1e}")
     return fit.network
 
 
 def _near(at: Inquiry, net: DeepNetwork) -> int:
-    """How many fresh rows: more behind more layers, with a linear part left, or with weights seldom in play."""
-    return _CAREFUL if len(net.hidden) > 2 or net.head.v.any() or _doubts(at, net) else _CONFIRM
+    """How many fresh rows: more behind more or wide layers, with a linear part left, or with weights seldom in play."""
+    doubt = len(net.hidden) > 2 or net.widths[0] > at.dim or net.head.v.any() or _doubts(at, net)
+    return _CAREFUL if doubt else _CONFIRM
 
 
 def _fresh(at: Inquiry, near: int, far: int) -> tuple[Array, Array]:

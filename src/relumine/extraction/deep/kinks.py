@@ -66,7 +66,9 @@ def segments(
         lines.append(Line(0.5 * (a + b), (b - a) / (2.0 * r), (-r, r), min(scale, r)))
     found = iter(kinks(lambda X: ask(X).reshape(len(X), -1), lines, most=most, floor=floor) if lines else ())
     return [
-        _segment(a, b, (-r, r), next(found), np.ones(1)) if line else Segment(a, b - a, *[nothing] * 3, np.zeros((0, len(a))), *[nothing] * 4)
+        _segment(a, b, (-r, r), next(found), np.ones(1))
+        if line
+        else Segment(a, b - a, *[nothing] * 3, np.zeros((0, len(a))), *[nothing] * 4)
         for a, b, r, line in zip(starts, ends, half, real)
     ]
 

@@ -152,9 +152,7 @@ class _Single:
     def contradicts(self, w: Witness) -> bool:
         """Whether a unit that was found bends f by another amount here."""
         speed = w.chord.chart.J @ w.along
-        return any(
-            _shows(u, w) and abs(w.jump) > _OTHER * abs(a * (u.w @ speed)) for u, a in zip(self.units, self.a)
-        )
+        return any(_shows(u, w) and abs(w.jump) > _OTHER * abs(a * (u.w @ speed)) for u, a in zip(self.units, self.a))
 
 
 def _shows(u: Unit, w: Witness) -> bool:
