@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from relumine.activations import Activation
 from relumine.extraction.chosen import JUMPS, ROUGH, Chosen, chosen_queries
 from relumine.extraction.deep.depth import is_deep
-from relumine.extraction.judge import certify, known_units
+from relumine.extraction.judge import BoxEvidence, certificate, judge
 from relumine.extraction.lines import Ask
 from relumine.extraction.polish import Signed, polishable, polished, refitted, signed
 from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
 from relumine.extraction.sampling import Domain
 from relumine.network import Network
-from relumine.results import Certificate, InvalidInput, Recovery, SearchRecord, Stage, Status
+from relumine.results import InvalidInput, Predictions, Recovery, SearchRecord, Stage, Status, Units, counted
 from relumine.run import Run
 
 Array = NDArray[np.float64]
@@ -26,6 +26,8 @@ __all__ = ["DEEP", "by_lines"]
 
 DEEP = "deep"
 
+_CONFIRM = 300  # fresh random rows: at most 1 % of the inputs may then differ, with 95 % confidence
+_EXACT = 1e-9  # relative error of a prediction that is rounding, as in the fit
 _PER_PARAMETER = 2.5  # random rows for a fit of many parameters: with fewer it converges slowly
 _MOST_NUMBERS = 10**8  # of inputs in those rows: 0.8 GB
 _AGAIN = 8  # rows asked a second time: does the box repeat itself?
@@ -118,25 +120,60 @@ def _finished(
         signs = Signed(plain, "the affine part is kept: it is small, but not zero", np.ones(plain.m, dtype=bool))
     order = np.argsort(-np.linalg.norm(signs.network.a, axis=0), kind="stable")
     net, signs = signs.network.permuted(order), signs._replace(open=signs.open[order])
-    certificate, status, word, shown = certify(ask, net, state, domain, run)
-    if state.reason:
-        status = Status.NOT_RECOVERED
-        word = f"{net.m} units were found, but {state.reason}: it may have further layers, or not be piecewise linear."
-    unlike = _unlike(log)
-    if unlike:
-        status, word = Status.NOT_RECOVERED, f"{word} {unlike}"
-    certificate = replace(certificate, notes=(*((signs.word,) if signs.word else ()), *certificate.notes))
+    e, shown = _evidence(ask, net, state, domain, run, log)
+    e = replace(e, notes=(signs.word,) if signs.word else ())
+    status, message = judge(e)
     return Recovery(
         network=_shaped(net, log),
         status=status,
-        message=word,
-        certificate=certificate,
-        units=known_units(status, signs, width),
+        message=message,
+        certificate=certificate(e),
+        units=_known_units(status, signs, width),
         stages=(*stages, Stage("signs and certificate", time.perf_counter() - began)),
         method="lines",
         search=_record(state, log),
         shown=shown,
     )
+
+
+def _evidence(
+    ask: Ask, net: Network, state: Chosen, domain: Domain, run: Run, log: Queries
+) -> tuple[BoxEvidence, Predictions]:
+    """Fresh random rows, and where lines looked for kinks.
+
+    ``net``: in the user's coordinates, with (q, m) output weights; ``ask`` answers in standard ones. The random rows of
+    the last look, which the network has not seen either, are among them.
+    """
+    looked = domain.draw(run.rng, 0) if state.fresh is None else state.fresh[:_CONFIRM]
+    Z = np.vstack([looked, domain.draw(run.rng, _CONFIRM - len(looked))])
+    y, predicted = ask(Z), net(domain.rows(Z))
+    spread = np.maximum(y.std(axis=0), np.finfo(float).tiny)
+    allowed = _EXACT * spread + 100.0 * state.noise(float(domain.d) ** 0.25)
+    far = domain.scale.max() * max(abs(end) for line in state.lines for end in line.reach)
+    where = "inside the range" if domain.limited else f"up to {far:.0e} from the centre"
+    lines = f"along {counted(len(state.lines), 'line')}{' ' if domain.limited else ', '}{where}"
+    return BoxEvidence(
+        found=counted(net.m, "unit"),
+        fresh=_CONFIRM,
+        wrong=int((np.abs(y - predicted) > allowed).any(axis=1).sum()),
+        residual=float((np.sqrt(np.mean((y - predicted) ** 2, axis=0)) / spread).max()),
+        beside=f", and so do {state.between} others beyond and between its kinks on a fresh line",
+        digits=-float(np.log10(state.noise.relative)) if state.rough else None,
+        noise=float(np.linalg.norm(state.noise.level)) if state.rough else 0.0,
+        left=state.reason,
+        repeats=_apart(log, log.again(log.some(_AGAIN)[0])) <= ROUGH,
+        open=f"anything about kinks that were not looked for: they were looked for {lines}",
+    ), Predictions(y, predicted)
+
+
+def _known_units(status: Status, signs: Signed, width: int | None) -> Units:
+    """Which units are known with their sign."""
+    if not status.ok:
+        return Units()
+    m = len(signs.open)
+    word = f"{(width or 0) - m} of {width} units: none with a kink of its own was found"
+    absorbed = (word,) if width is not None and m < width else ()
+    return Units(tuple(np.flatnonzero(~signs.open).tolist()), tuple(np.flatnonzero(signs.open).tolist()), absorbed)
 
 
 def _agree(one: Network, two: Network, domain: Domain, state: Chosen) -> bool:
@@ -150,11 +187,13 @@ def _agree(one: Network, two: Network, domain: Domain, state: Chosen) -> bool:
 def _interrupted(state: Chosen, domain: Domain, stages: list[Stage], log: Queries) -> Recovery:
     """What is known when time or budget is over."""
     word = state.reason or "the time is over"
+    e = BoxEvidence(ended=f"{word}. {log.n} rows were answered, {state.network.m} units found so far")
+    status, message = judge(e)
     return Recovery(
         network=_shaped(domain.to_user(state.network).scaled(), log),
-        status=Status.INTERRUPTED,
-        message=f"Stopped early: {word}. {log.n} rows were answered, {state.network.m} units found so far.",
-        certificate=Certificate(residual=float("nan"), rows=0),
+        status=status,
+        message=message,
+        certificate=certificate(e),
         stages=tuple(stages),
         method="lines",
         search=_record(state, log),
@@ -175,18 +214,14 @@ def _shaped(net: Network, log: Queries) -> Network:
 def _same_box(log: Queries) -> None:
     """Refuse to go on from another box's answers."""
     X, saved = log.some(_AGAIN)
-    answers = log.again(X)
-    size = np.abs(saved).max(axis=0) + saved.std(axis=0)
     single = bool((saved.astype(np.float32) == saved).all())
-    if not (np.nanmax(np.abs(answers - saved), axis=0) <= (1e-5 if single else _REPEATS) * size).all():
+    if not _apart(log, log.again(X)) <= (1e-5 if single else _REPEATS):
         raise InvalidInput(f"the queries saved in {log.file} were answered by another box")
 
 
-def _unlike(log: Queries) -> str:
-    """In words, if the box answers a question differently the second time."""
-    X, saved = log.some(_AGAIN)
-    answers = log.again(X)
+def _apart(log: Queries, answers: Array) -> float:
+    """How far second ``answers`` to a few rows are from the first, over the size of those."""
+    saved = log.some(_AGAIN)[1]
     size = np.abs(saved).max(axis=0) + saved.std(axis=0)
-    if (np.nanmax(np.abs(answers - saved), axis=0) <= ROUGH * size + np.finfo(float).tiny).all():
-        return ""
-    return "The box does not repeat itself: asked again, it gave other answers."
+    apart = np.nanmax(np.abs(answers - saved), axis=0)
+    return float(np.max(np.divide(apart, size, out=np.where(apart > 0.0, np.inf, 0.0), where=size > 0.0)))

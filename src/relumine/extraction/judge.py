@@ -1,85 +1,158 @@
-"""What confirms an extracted network: fresh rows that could have contradicted it, and where lines looked for kinks."""
+"""From what a box answered to a verdict: the one place where the status of an extraction by chosen queries is decided.
+
+Every rule looks at the facts and says what is wrong, if anything is; the first that speaks decides. Random rows are
+judged as samples are (:mod:`relumine.recovery.judge`).
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from relumine.extraction.chosen import Chosen
-from relumine.extraction.lines import Ask
-from relumine.extraction.polish import Signed
-from relumine.extraction.sampling import Domain
 from relumine.fit.leverage import unseen_share
-from relumine.network import Network
-from relumine.results import Certificate, Predictions, Status, Units, counted
-from relumine.run import Run
+from relumine.results import Certificate, Recovery, Status, counted
 
-Array = NDArray[np.float64]
-
-__all__ = ["CONFIRM", "certify", "known_units"]
-
-CONFIRM = 300  # fresh random rows: at most 1 % of the inputs may then differ, with 95 % confidence
-_EXACT = 1e-9  # relative error of a prediction that is rounding, as in the fit
+__all__ = ["BoxEvidence", "certificate", "judge", "lines_contradict", "stopped"]
 
 
-def certify(
-    ask: Ask, net: Network, state: Chosen, domain: Domain, run: Run
-) -> tuple[Certificate, Status, str, Predictions]:
-    """Ask fresh rows; the status follows from them alone.
+@dataclass(frozen=True)
+class BoxEvidence:
+    """Facts about a network found by asking a box.
 
-    ``net``: in the user's coordinates, with (q, m) output weights; ``ask`` answers in standard ones. The random rows of
-    the last look, which the network has not seen either, are among them.
+    ``found``: what it is, in words; empty if none was found. ``fresh`` random rows that could have contradicted it,
+    ``wrong`` of which did, with relative error ``residual``; ``beside``: what else agrees, in words. ``digits``: of
+    the answers, where they have fewer than double precision, and ``noise``, the standard deviation that leaves.
+    ``left``: what the network does not explain, in words. ``repeats``: asked again, the box gives the same answers.
+    ``other``: how the network differs from what the user asked for. ``ended``: why the search was stopped early.
+    ``kind``: what the box is, if that is no network. ``reason``: why no network was found behind ``layers`` hidden
+    layers that are certain, of so many units. ``open``: what is not shown by all this, ``notes``: remarks.
     """
-    looked = domain.draw(run.rng, 0) if state.fresh is None else state.fresh[:CONFIRM]
-    Z = np.vstack([looked, domain.draw(run.rng, CONFIRM - len(looked))])
-    y, predicted = ask(Z), net(domain.rows(Z))
-    spread = np.maximum(y.std(axis=0), np.finfo(float).tiny)
-    allowed = _EXACT * spread + 100.0 * state.noise(float(domain.d) ** 0.25)
-    wrong = int((np.abs(y - predicted) > allowed).any(axis=1).sum())
-    residual = float((np.sqrt(np.mean((y - predicted) ** 2, axis=0)) / spread).max())
-    searched = len(state.lines)
-    far = domain.scale.max() * max(abs(end) for line in state.lines for end in line.reach)
-    where = (
-        f"along {searched} line{'s' * (searched > 1)} inside the range"
-        if domain.limited
-        else f"along {searched} line{'s' * (searched > 1)}, up to {far:.0e} from the centre"
-    )
-    if wrong:
-        status = Status.NOT_RECOVERED
-        word = f"{wrong} of {CONFIRM} fresh random rows contradict the network of {net.m} units."
-    elif state.rough:
-        word = (
-            f"{counted(net.m, 'unit')}; the relative error {residual:.1e} on {CONFIRM} fresh rows is the rounding of "
-            f"the answers (they have about {-np.log10(state.noise.relative):.0f} digits), and parameters are known no "
-            "better than that."
+
+    found: str = ""
+    fresh: int = 0
+    wrong: int = 0
+    residual: float = float("nan")
+    beside: str = ""
+    digits: float | None = None
+    noise: float = 0.0
+    left: str = ""
+    repeats: bool = True
+    other: str = ""
+    ended: str = ""
+    kind: str = ""
+    reason: str = ""
+    layers: tuple[int, ...] = ()
+    open: str = ""
+    notes: tuple[str, ...] = ()
+
+
+Rule = Callable[[BoxEvidence], tuple[Status, str] | None]
+
+
+def judge(e: BoxEvidence) -> tuple[Status, str]:
+    """Weigh the evidence: the status, and why.
+
+    Examples
+    --------
+    >>> judge(BoxEvidence("3 units", fresh=300, residual=2e-15))[0].value
+    'exact'
+    >>> judge(BoxEvidence("3 units", fresh=300, residual=2e-15, repeats=False))[0].value
+    'not recovered'
+    """
+    for rule in _RULES:
+        if (decided := rule(e)) is not None:
+            return decided
+    if e.digits is not None:
+        return Status.NOISY, (
+            f"{e.found}; the relative error {e.residual:.1e} on {e.fresh} fresh rows is the rounding of the answers "
+            f"(they have about {e.digits:.0f} digits), and parameters are known no better than that."
         )
-        status = Status.NOISY
-    else:
-        status, word = (
-            Status.EXACT,
-            f"{counted(net.m, 'unit')}; relative error {residual:.1e} on {CONFIRM} fresh random rows.",
-        )
-    confirmed = 0 if wrong else CONFIRM
-    certificate = Certificate(
-        residual=residual,
-        rows=CONFIRM,
-        noise=float(np.linalg.norm(state.noise.level)) if state.rough else 0.0,
+    return Status.EXACT, f"{e.found}; relative error {e.residual:.1e} on {e.fresh} fresh random rows."
+
+
+def _stopped(e: BoxEvidence) -> tuple[Status, str] | None:
+    return (Status.INTERRUPTED, f"{_certain(e)}Stopped early: {e.ended}.") if e.ended else None
+
+
+def _no_network(e: BoxEvidence) -> tuple[Status, str] | None:
+    return (Status.NOT_RECOVERED, e.kind) if e.kind else None
+
+
+def _half_way(e: BoxEvidence) -> tuple[Status, str] | None:
+    return (Status.NOT_RECOVERED, f"{_certain(e)}Then it ended: {e.reason}.") if e.reason else None
+
+
+def _something_left(e: BoxEvidence) -> tuple[Status, str] | None:
+    if not e.left:
+        return None
+    word = f"{e.found} were found, but {e.left}: it may have further layers, or not be piecewise linear."
+    return Status.NOT_RECOVERED, word if e.repeats else f"{word} {_UNLIKE}"
+
+
+def _changes_its_mind(e: BoxEvidence) -> tuple[Status, str] | None:
+    return None if e.repeats else (Status.NOT_RECOVERED, f"{e.found}. {_UNLIKE}")
+
+
+def _contradicted(e: BoxEvidence) -> tuple[Status, str] | None:
+    if e.fresh > 0 and not e.wrong:
+        return None
+    return Status.NOT_RECOVERED, f"{e.wrong} of {e.fresh} fresh random rows contradict the network of {e.found}."
+
+
+def _not_as_asked(e: BoxEvidence) -> tuple[Status, str] | None:
+    if not e.other:
+        return None
+    word = f"{e.found}; relative error {e.residual:.1e} on {e.fresh} fresh random rows."
+    return Status.NOT_RECOVERED, f"{word} {e.other}"
+
+
+_UNLIKE = "The box does not repeat itself: asked again, it gave other answers."
+_RULES: tuple[Rule, ...] = (
+    _stopped,
+    _no_network,
+    _half_way,
+    _something_left,
+    _changes_its_mind,
+    _contradicted,
+    _not_as_asked,
+)
+
+
+def _certain(e: BoxEvidence) -> str:
+    """Which layers are certain, in a sentence."""
+    if not e.layers:
+        return ""
+    units = ", ".join(map(str, e.layers))
+    return f"{counted(len(e.layers), 'layer')} {'is' if len(e.layers) == 1 else 'are'} certain ({units} units). "
+
+
+def certificate(e: BoxEvidence) -> Certificate:
+    """The evidence as a user sees it; rows confirm only what the judge lets stand."""
+    confirmed = e.fresh if judge(e)[0].ok or (e.other and not e.wrong) else 0
+    proves = f"{confirmed} fresh random rows, each free to contradict the network, agree with it{e.beside}"
+    return Certificate(
+        residual=e.residual,
+        rows=e.fresh,
+        noise=e.noise,
         confirmed=confirmed,
         unseen=unseen_share(confirmed) if confirmed else float("nan"),
-        proves=""
-        if wrong
-        else f"{confirmed} fresh random rows, each free to contradict the network, agree with it, and so do "
-        f"{state.between} others beyond and between its kinks on a fresh line",
-        does_not_prove=f"anything about kinks that were not looked for: they were looked for {where}",
+        proves=proves if confirmed else "",
+        does_not_prove=e.open,
+        notes=e.notes,
     )
-    return certificate, status, word, Predictions(y, predicted)
 
 
-def known_units(status: Status, signs: Signed, width: int | None) -> Units:
-    """Which units are known with their sign."""
-    if not status.ok:
-        return Units()
-    m = len(signs.open)
-    word = f"{(width or 0) - m} of {width} units: none with a kink of its own was found"
-    absorbed = (word,) if width is not None and m < width else ()
-    return Units(tuple(np.flatnonzero(~signs.open).tolist()), tuple(np.flatnonzero(signs.open).tolist()), absorbed)
+def stopped(found: Recovery) -> Recovery:
+    """The last recovery from random rows, where the user stopped the search for more."""
+    return replace(found, status=Status.INTERRUPTED, message=f"Stopped early. {found.message}")
+
+
+def lines_contradict(found: Recovery, wrong: int, rows: int) -> tuple[Status, str]:
+    """Random rows are all reproduced: what ``wrong`` of ``rows`` rows asked along a line before make of that."""
+    if not wrong:
+        return found.status, found.message
+    return Status.NOT_RECOVERED, (
+        f"{found.network.m} units reproduce all random rows, but {wrong} of {rows} rows asked along a line contradict "
+        "them: the box is something else there, or its answers depend on the other rows of a call. Give low= and high= "
+        "to ask in a range alone, or queries='random'."
+    )

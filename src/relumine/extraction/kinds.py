@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.extraction.judge import BoxEvidence, certificate, judge
 from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
 from relumine.extraction.sampling import Domain
 from relumine.links import link_of
 from relumine.network import Network
-from relumine.results import Certificate, InvalidInput, Recovery, Status
+from relumine.results import InvalidInput, Recovery, Status
 
 Array = NDArray[np.float64]
 
@@ -131,13 +132,9 @@ def refused(log: Queries, domain: Domain) -> Recovery | None:
     log.what = kind.word
     if not kind.hopeless or (log.link is not None and kind.name == "probabilities"):
         return None
-    return Recovery(
-        network=Network(np.zeros((0, log.dim)), np.zeros(0), np.zeros(0)),
-        status=Status.NOT_RECOVERED,
-        message=kind.word,
-        certificate=Certificate(residual=float("nan"), rows=0),
-        method="lines",
-    )
+    e = BoxEvidence(kind=kind.word)
+    network = Network(np.zeros((0, log.dim)), np.zeros(0), np.zeros(0))
+    return Recovery(network, *judge(e), certificate(e), method="lines")
 
 
 def explained(result: Recovery, log: Queries, domain: Domain | None) -> Recovery:

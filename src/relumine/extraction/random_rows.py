@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.data.digits import digits_of
+from relumine.extraction.judge import BoxEvidence, certificate, judge, lines_contradict, stopped
 from relumine.extraction.queries import BlackBoxFailed, Queries
 from relumine.network import Network
 from relumine.recovery.door import recover
 from relumine.recovery.evidence import Answers
 from relumine.recovery.judge import with_answers
-from relumine.results import Certificate, InvalidInput, Recovery, Status
+from relumine.results import InvalidInput, Recovery, Status
 from relumine.run import Run
 
 Array = NDArray[np.float64]
@@ -73,7 +74,7 @@ class RandomRows:
             except KeyboardInterrupt:
                 if found is None:
                     raise
-                return replace(found, status=Status.INTERRUPTED)
+                return stopped(found)
             if found is None and self._out_of_time() and self.queries.n < 2 * (d + 2):
                 return self._nothing()
             last = self._room() <= 0 or self._out_of_time() or stalled >= _STALLED
@@ -102,12 +103,9 @@ class RandomRows:
 
     def _nothing(self) -> Recovery:
         """Time was over before there were rows enough to fit anything."""
-        return Recovery(
-            network=Network(np.zeros((0, self.queries.dim)), np.zeros(0), np.zeros(0)),
-            status=Status.INTERRUPTED,
-            message=f"Stopped early: the time is over. {self.queries.n} random rows were answered, too few to begin.",
-            certificate=Certificate(residual=float("nan"), rows=0),
-        )
+        e = BoxEvidence(ended=f"the time is over. {self.queries.n} random rows were answered, too few to begin")
+        network = Network(np.zeros((0, self.queries.dim)), np.zeros(0), np.zeros(0))
+        return Recovery(network, *judge(e), certificate(e))
 
     def _fitted(self, guess: int, width: int | None, last: bool) -> Recovery:
         """A recovery from the rows so far: quick while more can be had, with all its starts at the end."""
@@ -253,14 +251,8 @@ class RandomRows:
             return found
         Y, error = y.reshape(len(X), -1), (found.network(X) - y).reshape(len(X), -1)
         wrong = int((np.abs(error) > _CONTRADICTS * (np.abs(Y) + Y.std(axis=0))).any(axis=1).sum())
-        if not wrong:
-            return found
-        word = (
-            f"{found.network.m} units reproduce all random rows, but {wrong} of {len(X)} rows asked along a line "
-            "contradict them: the box is something else there, or its answers depend on the other rows of a call. "
-            "Give low= and high= to ask in a range alone, or queries='random'."
-        )
-        return replace(found, status=Status.NOT_RECOVERED, message=word)
+        status, message = lines_contradict(found, wrong, len(X))
+        return replace(found, status=status, message=message)
 
     def _room(self) -> int:
         return self.budget - self.queries.count

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.whole import Found, extract_deep
+from relumine.extraction.judge import BoxEvidence, certificate, judge
 from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Queries
 from relumine.extraction.sampling import Domain
-from relumine.fit.leverage import unseen_share
 from relumine.network import Network
-from relumine.results import Certificate, InvalidInput, Recovery, SearchRecord, Stage, Status
+from relumine.results import InvalidInput, Recovery, SearchRecord, Stage, counted
 from relumine.run import Run
 
 Array = NDArray[np.float64]
@@ -65,27 +65,22 @@ def by_layers(
     """All layers by chosen queries; and, where it stops half-way, what is left. ``lines``: searched already."""
     found = extract_deep(lambda Z: log.answers(domain.rows(Z)), domain.d, run, plain=log.plain, lines=lines)
     layers = _to_user(found.known, domain)
-    rest = None
     if found.exact and found.network is not None:
         # the scale of a row is free: unit rows
         head = found.network.head
         deep = DeepNetwork(_to_user(found.network.layers, domain), head) if found.network.layers else None
         network = cast("Network", deep.scaled()) if deep is not None else domain.to_user(head).scaled()
-        status, word = _verdict(network, found, depth, widths)
+        rest = None
     else:
         network = _affine(log, layers, domain.d)
-        status = Status.INTERRUPTED if run.over or "budget" in found.reason else Status.NOT_RECOVERED
-        sure = (
-            f"{len(layers)} layers are certain ({', '.join(str(len(b)) for _, b in layers)} units). " if layers else ""
-        )
-        word = f"{sure}Then it ended: {found.reason}."
-        if layers:
-            rest = Rest(layers, found.reason, log.answers)
+        rest = Rest(layers, found.reason, log.answers) if layers else None
+    e = _evidence(network, found, layers, depth, widths)
+    status, message = judge(e)
     recovery = Recovery(
         network=network,
         status=status,
-        message=word,
-        certificate=_certificate(found),
+        message=message,
+        certificate=certificate(e),
         stages=(Stage("layers", found.seconds, None, "; ".join(found.notes)),),
         method="layers",
         search=SearchRecord(rows=log.n, rows_searched=log.n),
@@ -93,32 +88,32 @@ def by_layers(
     return recovery, rest
 
 
-def _verdict(network: Network, found: Found, depth: int | None, widths: tuple[int, ...] | None) -> tuple[Status, str]:
-    """Exact, unless what was asked for is something else."""
-    has: tuple[int, ...] = getattr(network, "widths", (network.m,))
-    word = f"{len(has)} hidden layers of {', '.join(map(str, has))} units; relative error {found.residual:.1e} on "
-    word += f"{found.confirmed} fresh random rows."
-    if depth is not None and depth != len(has):
-        return Status.NOT_RECOVERED, f"{word} depth={depth} was asked for."
-    if widths is not None and tuple(widths) != tuple(has):
-        return (
-            Status.NOT_RECOVERED,
-            f"{word} widths={tuple(widths)} were asked for: units that never change sides do not show.",
-        )
-    return Status.EXACT, word
-
-
-def _certificate(found: Found) -> Certificate:
-    confirmed = found.confirmed if found.exact else 0
-    proves = f"{confirmed} fresh random rows, each free to contradict the network, agree with it"
+def _evidence(
+    network: Network,
+    found: Found,
+    layers: tuple[tuple[Array, Array], ...],
+    depth: int | None,
+    widths: tuple[int, ...] | None,
+) -> BoxEvidence:
+    """What is known about the network, or about the layers in front of what was not found."""
     notes = (*found.notes, *found.doubts)
-    return Certificate(
-        residual=found.residual if np.isfinite(found.residual) else float("nan"),
-        rows=confirmed,
-        confirmed=confirmed,
-        unseen=unseen_share(confirmed) if confirmed else float("nan"),
-        proves=proves if confirmed else "",
-        does_not_prove="anything about units, or weights between units, that no row asked brings into play",
+    unshown = "anything about units, or weights between units, that no row asked brings into play"
+    if not found.exact:
+        certain = tuple(len(b) for _, b in layers)
+        ended, reason = (found.reason, "") if found.stopped else ("", found.reason)
+        return BoxEvidence(layers=certain, notes=notes, open=unshown, ended=ended, reason=reason)
+    has: tuple[int, ...] = getattr(network, "widths", (network.m,))
+    other = ""
+    if depth is not None and depth != len(has):
+        other = f"depth={depth} was asked for."
+    elif widths is not None and tuple(widths) != tuple(has):
+        other = f"widths={tuple(widths)} were asked for: units that never change sides do not show."
+    return BoxEvidence(
+        found=f"{counted(len(has), 'hidden layer')} of {', '.join(map(str, has))} units",
+        fresh=found.confirmed,
+        residual=found.residual,
+        other=other,
+        open=unshown,
         notes=notes,
     )
 

@@ -27,7 +27,10 @@ _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measure
 _RANKED = 700  # parameters up to which the rank of the Jacobian is computed: half a second
 _OUT = 60.0  # distance from the origin over √d up to which rows are used
 _FINE = 3e-10  # and that which is not polished again
-_FLOOR, _ENOUGH = 1e-28, 1e-22  # relative loss at which a polish ends: rounding; for large networks 1e-11 of the answers
+_FLOOR, _ENOUGH = (
+    1e-28,
+    1e-22,
+)  # relative loss at which a polish ends: rounding; for large networks 1e-11 of the answers
 
 
 @dataclass
@@ -35,7 +38,8 @@ class Found:
     """What was found.
 
     ``network``: all of it, or None; ``known``: the layers that are certain (W, b), unit rows; ``reason``: how it ended;
-    ``residual``: root mean square error over that of the spread, on ``confirmed`` fresh rows.
+    ``residual``: root mean square error over that of the spread, on ``confirmed`` fresh rows;
+    ``stopped``: time or budget ended the search.
     """
 
     network: DeepNetwork | None
@@ -48,6 +52,7 @@ class Found:
     doubts: list[str] = field(default_factory=list)
     trace: list[str] = field(default_factory=list, repr=False)
     seconds: float = 0.0
+    stopped: bool = False
 
     @property
     def exact(self) -> bool:
@@ -77,9 +82,7 @@ def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
     more = _fresh(at, near - _FIRST, 0)
     left, pairs = _left(at, net, *[np.concatenate(both) for both in zip(more, fresh)])
     if left < _EXACT:
-        return Found(
-            net, net.hidden, "all layers", 0, left, near, at.notes, [*_doubts(at, net), *_rank(at, net)]
-        ), None
+        return Found(net, net.hidden, "all layers", 0, left, near, at.notes, [*_doubts(at, net), *_rank(at, net)]), None
     return None, pairs
 
 

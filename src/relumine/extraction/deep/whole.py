@@ -86,7 +86,8 @@ def extract_deep(
             raise Stop(_KINDS[what])
         result = _layers(at, lines or [])
     except (Stop, OutOfBudget, Ended, Unanswered) as reason:
-        result = Found(None, _certain(at), str(reason), 0, notes=at.notes)
+        stopped = run.over or isinstance(reason, OutOfBudget | Ended)
+        result = Found(None, _certain(at), str(reason), 0, notes=at.notes, stopped=stopped)
     result.queries, result.seconds, result.trace = asked.count, time.perf_counter() - began, at.trace
     return result
 
