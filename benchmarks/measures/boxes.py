@@ -126,13 +126,13 @@ def _wrong(r: Row) -> bool:
 
 def _line(name: str, group: list[Row], what: str) -> list[str]:
     per = [r["queries"] / r["parameters"] for r in group]
-    without = [(r["queries"] - CERTIFICATE) / r["parameters"] for r in group]
+    without = [(r["queries"] - CERTIFICATE) / r["parameters"] for r in group if r["way"] == "chosen"]
     return [
         name,
         f"{sum(r['ok'] for r in group)} of {len(group)} {what}",
         str(sum(map(_wrong, group))),
         f"{np.median(per):.2f}, {max(per):.2f} at most",
-        f"{np.median(without):.2f}",
+        f"{np.median(without):.2f}" if without else "",
         f"{max((r['error'] for r in group if r['ok'] and r['error'] is not None), default=float('nan')):.0e}",
         duration(max(r["cpu_seconds"] for r in group)),
     ]
