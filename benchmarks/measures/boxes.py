@@ -45,7 +45,7 @@ FULL: Row = {
     "limit": 120.0,
 }
 QUICK: Row = {"shapes": ["10-5-1"], "seeds": 2, "noise": [], "large": [], "single": 2, "first": 52000, "limit": 60.0}
-MINUTES = (10.0, 0.2)
+MINUTES = (2.0, 0.03)
 
 
 def single_network(d: int, m: int, seed: int, *, normal: bool = False) -> tuple[rl.Network, Callable[..., np.ndarray]]:
