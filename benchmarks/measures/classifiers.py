@@ -21,7 +21,7 @@ NAME = "classifiers"
 # [data set, hidden units, seeds]
 FULL: Row = {"data": [["breast_cancer", 8, 3], ["wine", 8, 3], ["digits", 16, 2]], "first": 0, "limit": 120.0}
 QUICK: Row = {"data": [["wine", 8, 1]], "first": 0, "limit": 60.0}
-MINUTES = (2.0, 0.2)
+MINUTES = (0.1, 0.01)
 
 
 def looked_into(name: str, m: int, seed: int, limit: float) -> Row:

@@ -1,6 +1,6 @@
 """Queries that `extract` needs when it chooses them, beside random rows and the published figures of such attacks.
 
-Random networks: every weight, bias and output weight N(0, 1). Hard ones: 20-10-1 with a few units changed. Rows are
+Random networks: every weight, bias and output weight N(0, 1). Hard ones: 64-16-1 with a few units changed. Rows are
 counted by the box. Each box runs in a process of its own, for its peak memory, with at most ``limit`` seconds of wall
 time. Networks of others are read from the folder RELUMINE_NETS, if it is set, and left out otherwise. Random rows, the
 way before, are a measure of their own (`extraction_random`): they take a quarter of an hour.
@@ -29,7 +29,7 @@ NAME = "extraction"
 FULL: Row = {
     "shapes": ["784-32-1", "784-64-1", "784-128-1", "10-40-1", "10-50-1", "64-128-10"],
     "files": ["unitary_784_128_1", "mnist_0vs1_784_2_1", "mnist_2vs3_784_2_1", "cifar10_0vs1_3072_2_1"],
-    "hard": ["b = ±10", "b = ±100", "two units 1e-3 rad apart", "one |a| = 1e-4"],
+    "hard": ["b = ±10", "b = ±100", "two units 1e-3 rad apart", "one a = 1e-4"],
     "limit": 400.0,
     "first": 46000,
 }
@@ -63,8 +63,8 @@ def stored_network(name: str) -> rl.Network:
 
 
 def hard_network(kind: str, seed: int) -> rl.Network:
-    """20-10-1 with units that samples hardly show."""
-    net = random_network(20, 10, 1, seed).scaled()
+    """64-16-1 with units that samples hardly show."""
+    net = random_network(64, 16, 1, seed).scaled()
     W, b, a = net.W.copy(), net.b.copy(), net.a.copy()
     if kind.startswith("b ="):
         far = float(kind.removeprefix("b = ±"))
@@ -135,7 +135,7 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
 
         def work(function: str = function, name: str = name) -> Row:
             done = run_alone(f"{__name__}:{function}", name, settings["first"], settings["limit"])
-            return {"name": f"20-10-1, {name}" if function == "hard_one" else name} | done
+            return {"name": f"64-16-1, {name}" if function == "hard_one" else name} | done
 
         yield name, work
 
@@ -175,9 +175,10 @@ def section(report: Row) -> str:
             "## Queries to look inside a black box",
             "`extract` on random networks, every weight and bias N(0, 1), on some with hard units, and on networks "
             "that others trained. *Chosen*: the default, along lines, the width found; *without the certificate*: less "
-            f"its {CERTIFICATE} fresh rows. *Random*: Gaussian rows, the width given, as stored by "
-            "`python -m benchmarks run --only extraction_random`. *Published*: rows of the attack of Carlini, "
-            "Jagielski and Mironov (2020) on random networks. *Largest error*: of any entry of W and b, rows of "
+            f"its {CERTIFICATE} fresh rows. *Random*: Gaussian rows, the width given; stored from a former run "
+            f"(`--only extraction_random`, commit {former.get('machine', {}).get('commit')}, all cores). *Published*: "
+            "rows of the attack of Carlini, Jagielski and Mironov (2020) on random networks. *Largest error*: of any "
+            "entry of W and b, rows of "
             f"W of length 1, and of a over the largest a. Seed {report['settings']['first']}. "
             "`python -m benchmarks run --only extraction`.",
             table(HEADER, _lines([*report["rows"], *former["rows"]])),

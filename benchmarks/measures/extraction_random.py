@@ -21,7 +21,7 @@ FULL: Row = {
     "first": 46000,
 }
 QUICK: Row = {"shapes": [[10, 5, 5_000]], "limit": 60.0, "first": 46000}
-MINUTES = (30.0, 0.1)
+MINUTES = (30.0, 0.06)
 
 
 def extraction(d: int, m: int, budget: int, seed: int, limit: float) -> Row:

@@ -50,7 +50,7 @@ def test_known_kinks(f, at, jumps) -> None:
     found, asked, _ = search(f)
     assert found.whole
     # rounding of the values, 1e-15, moves a kink by that over its jump
-    atol = max(1e-8, 1e-15 / np.abs(jumps).min(initial=np.inf))
+    atol = max(1e-8, 1e-15 / np.abs([np.inf, *jumps]).min())
     np.testing.assert_allclose(found.t, at, atol=atol, rtol=1e-9)
     np.testing.assert_allclose(found.jump[:, 0], jumps, atol=1e-9, rtol=1e-4)
     assert len(found.pieces) == len(at) + 1

@@ -289,7 +289,7 @@ class Queries:
         kept = f"; the {self._n} answers so far are saved in {self.file}" if self.file and self._n else ""
         raise BlackBoxFailed(
             f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
-            f"tries, {self.n} rows answered){kept}"
+            f"tries, {self._n} rows answered){kept}"
         ) from self._raised
 
     # -- what is known -----------------------------------------------------------------------------------------
@@ -359,7 +359,9 @@ class Queries:
         X, y = self.answered()
         y = y[:, 0] if self._plain else y
         buffer = io.BytesIO()
-        np.savez(buffer, X=X, y=y, way=np.array([*self.way.encode()], dtype=np.float64), seed=_halves(self.seed))
+        # where lines failed and no random row was answered either, a resumed run begins with lines again
+        way = "chosen" if self.aside and not self.n else self.way
+        np.savez(buffer, X=X, y=y, way=np.array([*way.encode()], dtype=np.float64), seed=_halves(self.seed))
         write_atomically(self.file, buffer.getvalue())
 
     def resume(self) -> None:
