@@ -97,11 +97,15 @@ def _beyond(squares: Array, claim: float) -> float:
 
 
 def _saturated(problem: Problem, found: Recovery) -> bool:
-    """Whether some unit has no more different rows on one side of its kink than that side has parameters."""
+    """Whether some unit has no more different rows behind its kink than parameters.
+
+    Beside an affine part that is fitted, too, a unit can be turned over, and both sides count.
+    """
     net = found.network
     if not net.m or not net.activation.kinks:
         return False
     rows = np.unique(problem.X, axis=0)
     on = (rows @ net.W.T + net.b > 0.0).sum(axis=0)
+    least = np.minimum(on, len(rows) - on) if np.any(net.v) else on
     q = net.q or 1
-    return bool((q * np.minimum(on, len(rows) - on) <= net.d + q).any())
+    return bool((q * least <= net.d + q).any())

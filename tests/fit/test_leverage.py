@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.linalg import cholesky
 
 import relumine as rl
 from relumine.data.whiten import whitening
@@ -221,3 +222,12 @@ def test_an_affine_fit_can_rest_on_a_row_alone():
     found = leverage.confirmation(rows, model_of(net), factor_of(rows, net, AFFINE))
     assert found.alone == (30,)
     assert found.units == ()
+
+
+@pytest.mark.parametrize("decades", [2, 8, 12])
+def test_the_condition_of_a_large_matrix_is_that_of_all_its_eigenvalues(decades: int) -> None:
+    size = fisher._LANCZOS + 20
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(size, size)))[0]
+    A = (Q * np.logspace(0, -decades, size)) @ Q.T
+    A = 0.5 * (A + A.T)
+    assert fisher._condition(A, cholesky(A, lower=True)) == pytest.approx(10.0**decades, rel=0.05)

@@ -101,7 +101,12 @@ def test_the_share_of_inputs_that_is_to_blame():
 # -- saturated fits, offsets, few rows ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [8, 9, 10, 11])
+def seeds(*few):
+    """These few, and twenty others in the long run."""
+    return pytest.mark.parametrize("seed", [*few, *(pytest.param(s, marks=pytest.mark.slow) for s in range(500, 520))])
+
+
+@seeds(8, 9, 10, 11)
 def test_a_smooth_ramp_that_two_rows_see_is_not_exact(seed):
     X = np.random.default_rng(seed).uniform(-5, 5, (100, 1))
     u = np.clip((X[:, 0] - 0.3) / 0.2, 0, 1)
@@ -109,20 +114,22 @@ def test_a_smooth_ramp_that_two_rows_see_is_not_exact(seed):
     assert found.status is not Status.EXACT
 
 
-@pytest.mark.parametrize("seed", [2, 3, 4])
+@seeds(2, 3, 4)
 def test_a_tail_of_as_many_rows_as_a_unit_has_parameters_is_not_exact(seed):
     rng = np.random.default_rng(seed)
     X, w = rng.normal(size=(250, 2)), np.ones(2) / 2**0.5
     s = np.sort(X @ w)
     y = np.maximum(X @ w - (s[-3] + s[-4]) / 2, 0) ** 2
     found = rl.recover(X, y, width=1, rng=seed, on_failure="return")
-    assert found.status is Status.AMBIGUOUS
-    assert "unit 0" in found.message
+    assert not found.ok
     assert not found.certificate.unseen <= 1.0
+    if seed < 500 or found.status is Status.AMBIGUOUS:  # else a row of the tail was set aside
+        assert found.status is Status.AMBIGUOUS
+        assert "unit 0" in found.message
 
 
 @pytest.mark.parametrize("offset", [1e12, 1e14, 3e14, 1e15])
-@pytest.mark.parametrize("seed", [0, 17, 19])
+@seeds(0, 17, 19)
 def test_what_an_offset_leaves_is_noise_of_that_size(offset, seed):
     net, X = rl.planted.network(3, 2, rng=seed), np.random.default_rng(seed).normal(size=(200, 3))
     found = rl.recover(X, net(X) + offset, width=2, rng=seed, on_failure="return")
@@ -140,11 +147,27 @@ def test_an_affine_function_behind_an_offset_is_still_affine():
     assert found.network.m == 0
 
 
-@pytest.mark.parametrize("seed", [23, 24])
+@seeds(23, 24)
 def test_few_rows_are_not_called_noisy(seed):
     net, X = rl.planted.network(4, 5, rng=seed), np.random.default_rng(seed).normal(size=(40, 4))
     found = rl.recover(X, net(X), width=5, rng=0, starts=6, on_failure="return")
     assert not found.ok
+
+
+@seeds(0)
+def test_a_kink_just_outside_what_was_asked_is_found(seed):
+    """One input in 1500 lies behind it."""
+    net = rl.planted.network(4, 3, rng=seed)
+
+    def box(X):
+        return net(X) + 5.0 * np.maximum(X[:, 0] - 3.2, 0.0)
+
+    found = rl.extract(box, dim=4, rng=seed, on_failure="return")
+    fresh = np.random.default_rng(seed + 1).normal(size=(20_000, 4))
+    off = np.abs(found.network(fresh) - box(fresh)) > 1e-6
+    assert found.network.m == 4
+    assert found.status is Status.EXACT
+    assert off.mean() <= found.certificate.unseen
 
 
 def test_digits_are_said():
