@@ -87,8 +87,8 @@ class Table:
             return f"{what}; repair that cell, leave out such rows with --skip-bad-rows, or {other}"
         if target:
             return (
-                f"{what}: this is classification, and classes do not show the network behind them; use scores or "
-                f"probabilities, or {other}"
+                f"{what}, but the target must be numbers: this is classification, and classes do not show the network "
+                f"behind them; use scores or probabilities, or {other}"
             )
         return f"{what}; {other}, or use --one-hot to turn its categories into columns"
 

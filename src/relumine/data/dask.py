@@ -29,7 +29,7 @@ try:
     import distributed
     from dask.delayed import delayed
 except ImportError as error:
-    raise InvalidInput("Dask is not installed: pip install 'relumine[dask]'") from error
+    raise InvalidInput("Dask is not installed: pip install 'dask[array,dataframe,distributed]'") from error
 
 Array = NDArray[np.float64]
 

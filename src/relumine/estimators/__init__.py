@@ -1,4 +1,4 @@
-"""scikit-learn estimators; importing this module needs scikit-learn (``pip install 'relumine[sklearn]'``)."""
+"""scikit-learn estimators; importing this module needs scikit-learn (``pip install scikit-learn``)."""
 
 from relumine.estimators.regressor import TwoLayerRegressor
 

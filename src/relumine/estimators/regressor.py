@@ -13,7 +13,7 @@ try:
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError as error:  # pragma: no cover
-    raise ImportError("relumine.estimators needs scikit-learn: pip install 'relumine[sklearn]'") from error
+    raise ImportError("relumine.estimators needs scikit-learn: pip install scikit-learn") from error
 
 from relumine import activations
 from relumine.data.moments import MomentSums, features_needed
