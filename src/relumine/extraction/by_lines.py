@@ -161,7 +161,7 @@ def _evidence(
         digits=-float(np.log10(state.noise.relative)) if state.rough else None,
         noise=float(np.linalg.norm(state.noise.level)) if state.rough else 0.0,
         left=state.reason,
-        repeats=_apart(log, log.again(log.some(_AGAIN)[0])) <= ROUGH,
+        repeats=log.apart(_AGAIN) <= ROUGH,
         open=f"anything about kinks that were not looked for: they were looked for {lines}",
     ), Predictions(y, predicted)
 
@@ -213,15 +213,7 @@ def _shaped(net: Network, log: Queries) -> Network:
 
 def _same_box(log: Queries) -> None:
     """Refuse to go on from another box's answers."""
-    X, saved = log.some(_AGAIN)
-    single = bool((saved.astype(np.float32) == saved).all())
-    if not _apart(log, log.again(X)) <= (1e-5 if single else _REPEATS):
-        raise InvalidInput(f"the queries saved in {log.file} were answered by another box")
-
-
-def _apart(log: Queries, answers: Array) -> float:
-    """How far second ``answers`` to a few rows are from the first, over the size of those."""
     saved = log.some(_AGAIN)[1]
-    size = np.abs(saved).max(axis=0) + saved.std(axis=0)
-    apart = np.nanmax(np.abs(answers - saved), axis=0)
-    return float(np.max(np.divide(apart, size, out=np.where(apart > 0.0, np.inf, 0.0), where=size > 0.0)))
+    single = bool((saved.astype(np.float32) == saved).all())
+    if not log.apart(_AGAIN) <= (1e-5 if single else _REPEATS):
+        raise InvalidInput(f"the queries saved in {log.file} were answered by another box")

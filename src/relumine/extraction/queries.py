@@ -351,6 +351,13 @@ class Queries:
         rows = [self.parts[k][0][i - starts[k]] for k, i in zip(part, at)]
         return np.array(rows), self._values_at(at)
 
+    def apart(self, rows: int) -> float:
+        """How far second answers to a few rows are from the first, over the size of those."""
+        X, saved = self.some(rows)
+        size = np.abs(saved).max(axis=0) + saved.std(axis=0)
+        apart = np.nanmax(np.abs(self.again(X) - saved), axis=0)
+        return float(np.max(np.divide(apart, size, out=np.where(apart > 0.0, np.inf, 0.0), where=size > 0.0)))
+
     def save(self) -> None:
         """Write X and y, if a file was named."""
         self._saved = time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -22,6 +22,8 @@ from relumine.run import Run
 Array = NDArray[np.float64]
 
 __all__ = ["Rest", "by_layers"]
+
+_AGAIN, _REPEATS = 8, 2e-5  # rows asked a second time at the end, and by how much answers may then differ
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def by_layers(
         network = _affine(log, layers, domain.d)
         rest = Rest(layers, found.reason, log.answers) if layers else None
     e = _evidence(network, found, layers, depth, widths)
+    if found.exact:
+        e = replace(e, repeats=log.apart(_AGAIN) <= _REPEATS)
     status, message = judge(e)
     recovery = Recovery(
         network=network,
