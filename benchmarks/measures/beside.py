@@ -29,7 +29,6 @@ FULL: Row = {
     # network, samples per parameter, seeds, seeds of the code before
     "problems": [
         *([name, 5, 20, 20] for name in SMALL),
-        *([name, 3, 20, 20] for name in SMALL),
         *([name, 2.5, 20, 0] for name in SMALL),
         *([name, 2, 20, 20] for name in SMALL[:2]),
         ["(10,20)", 2, 5, 20],

@@ -18,9 +18,9 @@ from benchmarks.results import Row
 from benchmarks.text import duration, table
 
 NAME = "layers"
-FULL: Row = {"shapes": ["2-3-2-1", "3-3-3-1", "4-4-4-1", "5-5-5-1"], "seeds": 5, "first": 74000, "limit": 60.0}
+FULL: Row = {"shapes": ["2-3-2-1", "3-3-3-1", "4-4-4-1", "5-5-5-1"], "seeds": 4, "first": 74000, "limit": 30.0}
 QUICK: Row = {"shapes": ["2-2-2-1"], "seeds": 2, "first": 74000, "limit": 20.0}
-MINUTES = (10.0, 0.2)
+MINUTES = (3.0, 0.2)
 
 
 def solved(shape: str, seed: int, limit: float) -> Row:
@@ -51,8 +51,8 @@ def solved(shape: str, seed: int, limit: float) -> Row:
 
 
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
-    for shape in settings["shapes"]:
-        for seed in range(settings["first"], settings["first"] + settings["seeds"]):
+    for seed in range(settings["first"], settings["first"] + settings["seeds"]):
+        for shape in settings["shapes"]:
 
             def work(shape: str = shape, seed: int = seed) -> Row:
                 return solved(shape, seed, settings["limit"])
@@ -91,7 +91,9 @@ def elsewhere(report: Row) -> dict[str, str]:
         "all rows to rounding error, and no more fresh inputs off than so many rows leave open. `python -m benchmarks "
         "run --only layers`."
     )
-    return {"docs/deep.md": f"{words}\n\n{table(header, lines)}"}
+    found, named = Count(sum(map(_fits, report["rows"])), len(report["rows"])), [r["status"] for r in report["rows"]]
+    total = f"In all: the function found {found}, called exact {named.count('exact')}/{len(named)}."
+    return {"docs/deep.md": f"{words}\n\n{table(header, lines)}\n\n{total}"}
 
 
 def comparable(report: Row) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.clock import budget
 from benchmarks.compare import Speed, findings
 from benchmarks.counting import Count, fewer, wilson
-from benchmarks.measures import MEASURES, ablation, frontier, rates
+from benchmarks.measures import MEASURES, ablation, beside, frontier, rates
 from benchmarks.measures.fair import contest, exact
 from benchmarks.methods import METHODS, OURS
 from benchmarks.results import Store, load
@@ -183,6 +183,18 @@ def test_tables_come_from_the_results(tmp_path: Path) -> None:
     assert shown.startswith("a\n")
     assert shown.endswith("b\n")
     assert "old" not in shown
+
+
+def test_the_search_is_compared_on_the_seeds_that_both_codes_have_run() -> None:
+    def row(code: str, seconds: list[float], **rest: object) -> dict[str, object]:
+        runs = {"exact": 2, "runs": len(seconds), "wrong": 0, "stopped": 0, "seconds": seconds}
+        return {"problem": "(10,5) n/p=2", "code": code, "width_known": True} | runs | rest
+
+    rows = [row("now", [1.0, 1.0, 7.0]), row("before", [3.0, 1.0], earlier=True)]
+    head = {"measure": "beside", "settings": beside.FULL, "seconds": 9.0}
+    text = beside.section(head | {"rows": rows})
+    assert "| 2 s † | 1 s | 0.50 |" in text, "two of the four seconds, on two seeds"
+    assert beside.comparable({"rows": rows}) == {"exact, (10,5) n/p=2": Count(2, 3)}
 
 
 def test_frontier_is_where_every_larger_number_suffices() -> None:
