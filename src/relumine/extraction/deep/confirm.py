@@ -25,7 +25,10 @@ _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished 
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
 _RANKED = 700  # parameters up to which the rank of the Jacobian is computed: half a second
 _FINE = 3e-10  # and that which is not polished again
-_FLOOR, _ENOUGH = 1e-28, 1e-22  # relative loss at which a polish ends: rounding; for large networks 1e-11 of the answers
+_FLOOR, _ENOUGH = (
+    1e-28,
+    1e-22,
+)  # relative loss at which a polish ends: rounding; for large networks 1e-11 of the answers
 
 
 @dataclass
@@ -74,9 +77,7 @@ def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
     more = _fresh(at, near - _FIRST, 0)
     left, pairs = _left(at, net, *[np.concatenate(both) for both in zip(more, fresh)])
     if left < _EXACT:
-        return Found(
-            net, net.hidden, "all layers", 0, left, near, at.notes, [*_doubts(at, net), *_rank(at, net)]
-        ), None
+        return Found(net, net.hidden, "all layers", 0, left, near, at.notes, [*_doubts(at, net), *_rank(at, net)]), None
     return None, pairs
 
 

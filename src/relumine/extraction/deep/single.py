@@ -34,14 +34,14 @@ _CHORDS = 4  # of a look
 _MOST = 8_000  # queries for a chord
 _CLEAR = 1e-7  # relative error up to which a normal is taken
 _SHARP = 3e-3  # clarity of a kink that is measured at once: ten digits; others wait for a chord that shows them better
-_BLUNT = 1e-7  # clarity of a kink that is not worth waiting for
+_BLUNT = 1e-5  # clarity of a kink that is not worth waiting for
 _BEND = 1e-3  # how far from a unit the box is asked whether it bends there, over the activations
 _PATIENCE = 2  # times that a network with an affine part is looked at again: a unit may be missing
 _OTHER = 1e-3  # change of a jump at a known unit that shows layers behind this one
 
 
 def last_layer(at: Inquiry) -> Found | None:
-    """The network, if the next layer is the last and all units in front of it can be on; None: it is not, or not sure."""
+    """The network, if the next layer is the last and all units in front of it can be on; None: not, or not sure."""
     pair = parallels(at.known, at.rng)
     if pair is None:
         return None
@@ -74,12 +74,15 @@ class _Single:
             if any(self.contradicts(w) for w in seen):
                 return None
             new, pairs = self.add(seen), None
+            at.confirm(len(self.units), [*one, *two])
             at.run.report("layer 2", turn, float("nan"), len(self.units))
             at.tell(f"  layer 2 turn {turn}: {len(self.units)} units, {len(seen)} kinks left")
             if new:
                 continue
-            if any(self.fresh(w) for w in seen) and self.sharp > _BLUNT:
+            if any(self.fresh(w) for w in seen):
                 self.sharp *= 0.1
+                if self.sharp < _BLUNT:  # kinks that stay, and none of them is a unit
+                    return None
                 continue
             net, pairs = finish(at, self.units)
             if net is not None and net.head.v.any() and patience > 0:
@@ -152,9 +155,7 @@ class _Single:
     def contradicts(self, w: Witness) -> bool:
         """Whether a unit that was found bends f by another amount here."""
         speed = w.chord.chart.J @ w.along
-        return any(
-            _shows(u, w) and abs(w.jump) > _OTHER * abs(a * (u.w @ speed)) for u, a in zip(self.units, self.a)
-        )
+        return any(_shows(u, w) and abs(w.jump) > _OTHER * abs(a * (u.w @ speed)) for u, a in zip(self.units, self.a))
 
 
 def _shows(u: Unit, w: Witness) -> bool:
