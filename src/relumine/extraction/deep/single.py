@@ -111,7 +111,10 @@ class _Single:
         before = len(at.ask.data()[0])
         found = segments(self.left, starts, ends, scale, _MOST * len(starts), floor)
         size = float(np.abs(at.ask.since(before)[1]).max())
-        return [witnesses_of(Chord(c, s, i), size) for i, (c, s) in enumerate(zip(charts, found))]
+        seen = [witnesses_of(Chord(c, s, i), size) for i, (c, s) in enumerate(zip(charts, found))]
+        for w in [w for chord in seen for w in chord] if self.units else ():
+            w.sigma = 0.0  # that was the floor; over a short step the units found are off by the same on both ends
+        return seen
 
     def add(self, seen: list[Witness]) -> int:
         """A unit for each kink that none explains yet and that is clear enough, the clearest first; how many."""
