@@ -78,11 +78,13 @@ def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
         left, pairs = _left(at, net, *fresh)
     if left >= _EXACT:  # the first rows that contradict are enough
         return None, pairs
-    near = _near(at, net)
-    more = _fresh(at, near - _FIRST, 0)
+    count = _near(at, net)
+    more = _fresh(at, count - _FIRST, 0)
     left, pairs = _left(at, net, *[np.concatenate(both) for both in zip(more, fresh)])
     if left < _EXACT:
-        return Found(net, net.hidden, "all layers", 0, left, near, at.notes, [*_doubts(at, net), *_rank(at, net)]), None
+        return Found(
+            net, net.hidden, "all layers", 0, left, count, at.notes, [*_doubts(at, net), *_rank(at, net)]
+        ), None
     return None, pairs
 
 

@@ -22,8 +22,8 @@ _SURE = 4.0  # standard deviations of a slope that are taken for its error
 class Segment:
     """x(t) = start + t·direction, t in [0, 1]: where f bends, sorted, and the slopes on both sides of each bend.
 
-    ``points`` (k, d) where it bends; ``error``: of the change of the slope; ``gap``: from each bend to the next; ``before``, ``after``: f `SIDE` gaps off,
-    which the pieces know.
+    ``points`` (k, d) where it bends; ``error``: of the change of the slope; ``sigma``: of the answers; ``gap``: from
+    each bend to the next; ``before``, ``after``: f `SIDE` gaps off, which the pieces know.
     ``unresolved``: stretches that were neither straight nor a single bend; ``step``: the largest change of the value
     across one of them; ``curved``: f bends a little everywhere.
     """
@@ -35,6 +35,7 @@ class Segment:
     right: Array
     points: Array
     error: Array
+    sigma: Array
     gap: Array
     before: Array
     after: Array
@@ -60,17 +61,21 @@ def segments(
 
     ``floor``: error of the answers beyond their rounding.
     """
-    lines, half, nothing = [], 0.5 * np.linalg.norm(ends - starts, axis=1), np.zeros(0)
+    lines, half = [], 0.5 * np.linalg.norm(ends - starts, axis=1)
     real = half > 1e-12 * (1.0 + np.linalg.norm(starts, axis=1))  # two ends in one place: no line, and nothing to ask
     for a, b, r in zip(starts[real], ends[real], half[real]):
         lines.append(Line(0.5 * (a + b), (b - a) / (2.0 * r), (-r, r), min(scale, r)))
     found = iter(kinks(lambda X: ask(X).reshape(len(X), -1), lines, most=most, floor=floor) if lines else ())
     return [
-        _segment(a, b, (-r, r), next(found), np.ones(1))
-        if line
-        else Segment(a, b - a, *[nothing] * 3, np.zeros((0, len(a))), *[nothing] * 4)
+        _segment(a, b, (-r, r), next(found), np.ones(1)) if line else _straight(a, b)
         for a, b, r, line in zip(starts, ends, half, real)
     ]
+
+
+def _straight(a: Array, b: Array) -> Segment:
+    """Without a kink."""
+    o = np.zeros(0)
+    return Segment(a, b - a, o, o, o, np.zeros((0, len(a))), o, o, o, o, o)
 
 
 def _segment(start: Array, end: Array, reach: tuple[float, float], found: Crossings, mix: Array) -> Segment:
@@ -97,6 +102,7 @@ def _segment(start: Array, end: Array, reach: tuple[float, float], found: Crossi
         slopes[1:],
         found.line.at(found.t),  # and not by t: of a long line that has fewer digits
         _SURE * np.hypot(errors[:-1], errors[1:]),
+        np.linalg.norm(found.noise(found.t) * mix, axis=1),
         gap / length,
         before,
         after,

@@ -54,7 +54,7 @@ def _vote(ask: Asked, V: Array, u: Unit, i: int, w: Witness) -> float:
     points = np.stack([w.point - side, w.point + side])
     y = ask(points + step * dual)
     slopes = np.abs(y - w.base) / step
-    noise = 4.0 * ROUNDING * float(np.abs(y).max()) / step
+    noise = 4.0 * max(ROUNDING * float(np.abs(y).max()), 4.0 * w.sigma) / step
     z = np.array([chart.heights(p) @ u.w[chart.active] + u.c for p in points])
     on = int(slopes.argmax())
     if slopes[on] <= 50.0 * noise or slopes[1 - on] > max(1e-5 * slopes[on], 5.0 * noise):

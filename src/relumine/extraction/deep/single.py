@@ -34,14 +34,14 @@ _CHORDS = 4  # of a look
 _MOST = 8_000  # queries for a chord
 _CLEAR = 1e-7  # relative error up to which a normal is taken
 _SHARP = 3e-3  # clarity of a kink that is measured at once: ten digits; others wait for a chord that shows them better
-_BLUNT = 1e-7  # clarity of a kink that is not worth waiting for
+_BLUNT = 1e-5  # clarity of a kink that is not worth waiting for
 _BEND = 1e-3  # how far from a unit the box is asked whether it bends there, over the activations
 _PATIENCE = 2  # times that a network with an affine part is looked at again: a unit may be missing
 _OTHER = 1e-3  # change of a jump at a known unit that shows layers behind this one
 
 
 def last_layer(at: Inquiry) -> Found | None:
-    """The network, if the next layer is the last and all units in front of it can be on; None: it is not, or not sure."""
+    """The network, if the next layer is the last and all units in front of it can be on; None: not, or not sure."""
     pair = parallels(at.known, at.rng)
     if pair is None:
         return None
@@ -74,12 +74,15 @@ class _Single:
             if any(self.contradicts(w) for w in seen):
                 return None
             new, pairs = self.add(seen), None
+            at.confirm(len(self.units), [*one, *two])
             at.run.report("layer 2", turn, float("nan"), len(self.units))
             at.tell(f"  layer 2 turn {turn}: {len(self.units)} units, {len(seen)} kinks left")
             if new:
                 continue
-            if any(self.fresh(w) for w in seen) and self.sharp > _BLUNT:
+            if any(self.fresh(w) for w in seen):
                 self.sharp *= 0.1
+                if self.sharp < _BLUNT:  # kinks that stay, and none of them is a unit
+                    return None
                 continue
             net, pairs = finish(at, self.units)
             if net is not None and net.head.v.any() and patience > 0:
@@ -108,7 +111,10 @@ class _Single:
         before = len(at.ask.data()[0])
         found = segments(self.left, starts, ends, scale, _MOST * len(starts), floor)
         size = float(np.abs(at.ask.since(before)[1]).max())
-        return [witnesses_of(Chord(c, s, i), size) for i, (c, s) in enumerate(zip(charts, found))]
+        seen = [witnesses_of(Chord(c, s, i), size) for i, (c, s) in enumerate(zip(charts, found))]
+        for w in [w for chord in seen for w in chord] if self.units else ():
+            w.sigma = 0.0  # that was the floor; over a short step the units found are off by the same on both ends
+        return seen
 
     def add(self, seen: list[Witness]) -> int:
         """A unit for each kink that none explains yet and that is clear enough, the clearest first; how many."""

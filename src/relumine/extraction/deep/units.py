@@ -22,7 +22,7 @@ _SKETCH = 2  # directions of a sketch; one more where two sketches agree, before
 _ALIKE = 1e-3  # two sketches further apart than this are different, whatever their noise
 _MOST = 8_000  # queries for a segment: five hundred kinks
 _AGREE = 3  # chords that must show a unit, or places
-_PROBES, _BEND = 4, 1e-3  # places of a unit asked, and how far to each side: one in a hundred bends by another unit
+_PROBES, _BEND = 6, 1e-3  # places of a unit asked, and how far to each side: one in a hundred bends by another unit
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Layer:
         self.plan = np.abs(rng.normal(size=(_SKETCH + 1, known.width)))
 
     def look(self, charts: list[Chart], starts: Array, ends: Array, given: Sequence[Line] = ()) -> None:
-        """Find the kinks of new chords, sketch them, and update the units; ``given``: lines in the first chart, first."""
+        """Find the kinks of new chords, sketch them, and update the units; ``given``: lines that come first."""
         lengths = np.linalg.norm(ends - starts, axis=1)
         scale = np.sqrt(self.known.d) if not self.known.layers else float(np.median(lengths))
         found: list[Segment] = []
@@ -194,7 +194,8 @@ class Layer:
             return
         X, V = [], []
         for u in units:
-            x = self.rng.normal(size=(_PROBES, self.known.d))
+            # near and far: a unit further behind looks the same in a whole cone
+            x = self.rng.normal(size=(_PROBES, self.known.d)) * 2.0 ** self.rng.uniform(-1.0, 3.0, size=(_PROBES, 1))
             X.append(x - np.outer(x @ u.w + u.c, u.w))
             V.append(np.tile(_BEND * u.w, (_PROBES, 1)))
         at, step = np.concatenate(X), np.concatenate(V)

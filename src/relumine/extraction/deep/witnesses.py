@@ -23,6 +23,7 @@ __all__ = ["Chord", "Witness", "jumps", "measure", "witnesses_of"]
 
 _STEP = 0.01  # length of a difference over that gap: one in 100 directions meets another kink, which blocks show
 _STEEP = 5.0  # a difference stays on its side of the unit up to five times this
+_NOISY = 4.0  # standard deviations of the answers, as measured along the chord, that their error may be
 _BLOCK = 16  # entries that are checked together
 
 
@@ -40,7 +41,8 @@ class Witness:
     """A kink: where it is, the way along the chord, the gap to its neighbours (in x), the jump along the way.
 
     ``room``: the gap, or less where the line is nearly parallel to the unit, which is then near in other directions.
-    ``error``: of that jump; ``base``: the answers at x* ∓ `SIDE` gaps; ``size``: of the answers near by, where they are not all of them.
+    ``error``: of that jump; ``sigma``: of the answers; ``base``: the answers at x* ∓ `SIDE` gaps; ``size``: of the
+    answers near by, where they are not all of them.
     """
 
     chord: Chord
@@ -50,6 +52,7 @@ class Witness:
     room: float
     jump: float
     error: float
+    sigma: float
     base: tuple[float, float]
     size: float = 0.0
     sketch: Array = field(default_factory=lambda: np.zeros(0))
@@ -87,8 +90,10 @@ def witnesses_of(chord: Chord, scale: float = 0.0) -> list[Witness]:
     room = gaps * (1.0 if len(chord.chart.rows) else near)
     bends, errors = (s.right - s.left) / max(length, 1e-300), s.error / max(length, 1e-300)
     return [
-        Witness(chord, x, along, float(gap), float(r), float(bend), float(error), (float(y), float(z)), scale)
-        for x, gap, r, bend, error, y, z in zip(s.points, gaps, room, bends, errors, s.before, s.after)
+        Witness(chord, x, along, float(gap), float(r), float(bend), float(error), float(sigma), (y, z), scale)
+        for x, gap, r, bend, error, sigma, y, z in zip(
+            s.points, gaps, room, bends, errors, s.sigma, s.before.tolist(), s.after.tolist()
+        )
         if gap > 1e-12 * length  # two kinks in one place: neither can be measured
     ]
 
@@ -121,7 +126,8 @@ def jumps(
             before, after = np.append(w.base[0], before), np.append(w.base[1], after)
         slope = ((after[1:] - after[0]) - (before[1:] - before[0])) / step
         size = max(float(np.abs(before).max()), float(np.abs(after).max()), w.size)
-        out.append((slope * lengths, ROUNDING * size / step * float(np.median(lengths))))
+        level = max(ROUNDING * size, _NOISY * w.sigma)  # inputs are rounded, too, in coordinates far from standard
+        out.append((slope * lengths, level / step * float(np.median(lengths))))
     return out
 
 
