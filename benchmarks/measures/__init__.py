@@ -39,6 +39,7 @@ _NAMES = (
     "zhong",
     "noise",
     "deep",
+    "deep_layers",
     "layers",
     "first_steps",
     "smooth",
