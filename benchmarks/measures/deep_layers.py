@@ -29,8 +29,8 @@ FULL: Row = {
     "seed": 84000,
     "limit": 45.0,
 }
-QUICK: Row = {"shapes": {"12-6×4-1": [12, *[6] * 4, 1]}, "files": [], "seed": 84000, "limit": 5.0}
-MINUTES = (8.0, 0.2)
+QUICK: Row = {"shapes": {"12-6×4-1": [12, *[6] * 4, 1]}, "files": [], "seed": 84000, "limit": 2.0}
+MINUTES = (8.0, 0.1)
 
 
 def trained(sizes: list[int], seed: int) -> rl.DeepNetwork:
