@@ -40,6 +40,7 @@ _NAMES = (
     "zhong",
     "noise",
     "deep",
+    "deep_layers",
     "layers",
     "first_steps",
     "smooth",

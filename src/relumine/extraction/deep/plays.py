@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.deep import DeepNetwork
+from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
 from relumine.fit.layers import Sweeps
+from relumine.network import Network
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Score = Callable[[list[Array]], tuple[Array, list[Array]]]
 
-__all__ = ["covering", "idle", "played"]
+__all__ = ["corners", "covering", "idle", "played"]
 
 _PAIRS = 200  # weights brought into play at a time
 _STARTS = 8  # for each of them
@@ -259,15 +261,31 @@ def _gradient(net: DeepNetwork, x: Array, layer: int, unit: int) -> Array:
 
 
 def _corners(net: DeepNetwork, rng: np.random.Generator) -> Array:
-    """Inputs at which the activations in front of the head go furthest in some direction."""
+    """Corners of the layers in front of the head, also towards −v."""
     if not net.layers:
         return np.zeros((0, net.d))
-    m = len(net.layers[-1][1])
+    v, m = np.atleast_2d(net.head.v), len(net.layers[-1][1])
+    ways = [_directions(m, 8 * m, rng), np.repeat(-v[v.any(axis=1)], 2 * m, axis=0)]
+    return _furthest(net, np.concatenate(ways), rng)
+
+
+def corners(known: Known, count: int, rng: np.random.Generator) -> Array:
+    """Inputs (count, d) at which the activations of the last known layer go furthest in some direction."""
+    m = known.width
+    net = DeepNetwork(known.layers, Network(np.zeros((1, m)), np.zeros(1), np.zeros(1)))
+    ways = _directions(m, count, rng)
+    return _furthest(net, ways[rng.permutation(len(ways))[:count]], rng)
+
+
+def _directions(m: int, mixed: int, rng: np.random.Generator) -> Array:
+    """Each of m units up and down, and ``mixed`` of about three units."""
     eye = np.eye(m)
-    pairs = rng.normal(size=(8 * m, m)) * (rng.random((8 * m, m)) < 3.0 / m)
-    v = np.atleast_2d(net.head.v)
-    R = np.concatenate([eye, -eye, pairs, np.repeat(-v[v.any(axis=1)], 2 * m, axis=0)])
-    R /= np.maximum(np.linalg.norm(R, axis=1, keepdims=True), 1e-300)
+    return np.concatenate([eye, -eye, rng.normal(size=(mixed, m)) * (rng.random((mixed, m)) < 3.0 / m)])
+
+
+def _furthest(net: DeepNetwork, R: Array, rng: np.random.Generator) -> Array:
+    """Inputs at which the activations h in front of the head go furthest along the rows of R: r·h/‖h‖."""
+    R = R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), 1e-300)
     front = len(net.layers) - 1
 
     def score(zs: list[Array]) -> tuple[Array, list[Array]]:

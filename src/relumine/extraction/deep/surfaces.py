@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Rng = np.random.Generator
 
-__all__ = ["Lift", "Surface", "followed", "only"]
+__all__ = ["Lift", "Surface", "extended", "followed", "only"]
 
 _FAR = 100.0  # distance from the origin over √d at which a ray ends: nearly all crossings are nearer
 _SHARP = 1e-8  # least change by the bend over the size of the answers: seven digits of its place
@@ -130,6 +130,21 @@ def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> S
     A unit of a layer further behind bends at places where nothing is known to be, so kinks are not where they should.
     """
     surface = _begun(lift, start, normal, rng)
+    if not extended(ask, surface, rng):
+        return None
+    # a unit further behind is followed for a while, too
+    half = surface.seen[: lift.m].sum() >= 0.5 * lift.m
+    if not half or not _holds(ask, surface, rng):
+        return None
+    theta = only(lift(np.array(surface.points), surface.s))  # weights were found one after the other: now together
+    if theta is not None:
+        surface.theta, surface.error = theta, _FINE
+    return surface
+
+
+def extended(ask: Asked, surface: Surface, rng: Rng) -> bool:
+    """The weights that are still open, by rays in the surface; False: too many kinks are not where they should be."""
+    lift = surface.lift
     missed = idle = gained = 0
     for _ in range(_ROUNDS):
         if surface.seen.all() or idle > _IDLE:
@@ -142,15 +157,8 @@ def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> S
         new = _bend(ask, surface, list(crossings.values()))
         missed, gained, idle = missed + len(crossings) - new, gained + new, 0 if new else idle + 1
         if missed > _MISSES + gained:
-            return None
-    # a unit further behind is followed for a while, too
-    half = surface.seen[: lift.m].sum() >= 0.5 * lift.m
-    if not half or not _holds(ask, surface, rng):
-        return None
-    theta = only(lift(np.array(surface.points), surface.s))  # weights were found one after the other: now together
-    if theta is not None:
-        surface.theta, surface.error = theta, _FINE
-    return surface
+            return False
+    return True
 
 
 def _begun(lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface:

@@ -14,7 +14,10 @@ from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
+from relumine.extraction.deep.merge import Merger
 from relumine.extraction.deep.places import chords
+from relumine.extraction.deep.plays import corners
+from relumine.extraction.deep.sparse import sparse_signs
 from relumine.extraction.deep.surfaces import Lift, Surface, followed
 from relumine.extraction.deep.units import Unit, joined
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
@@ -57,7 +60,14 @@ def behind(
         at.say(f"layer {k}: {len(lift.c)} units, signs from {len(units)} units of the next")
     if k + 1 >= _DEPTH:
         raise Stop(f"more than {_DEPTH} layers")
-    return behind(at, np.array([u.w for u in units]), np.array([u.c for u in units]), search.rest(), turns)
+    V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
+    xi = sparse_signs(at, V, c) if search.merger.chords else None
+    if xi is not None:
+        at.doubtful |= not all(u.known.all() for u in units)
+        at.known = Known(at.dim, (*known.layers, (xi[:, None] * V, xi * c)))
+        at.say(f"layer {k + 1}: {len(c)} units")
+        return behind(at, free=search.rest(), turns=turns)
+    return behind(at, V, c, search.rest(), turns)
 
 
 class _Surfaces:
@@ -68,6 +78,7 @@ class _Surfaces:
         self.surfaces: list[Surface] = []
         self.tried: set[int] = set()
         self.mine: set[int] = set()
+        self.merger, self.many = Merger(at.ask, lift, at.rng), False
         at.mark = at.ask.count
 
     def all(self, turns: int) -> Found | Known:
@@ -76,7 +87,11 @@ class _Surfaces:
         k = len(lift.all.layers) + 1
         for turn in range(turns):
             if turn or not self.free:
-                self.look(pairs, quiet)
+                if self.many and turn % 2:  # units that are seldom on, or off, bend in corners
+                    ends = corners(at.known, 12, at.rng)
+                    self.look((ends[::2], ends[1::2]), 0)
+                else:
+                    self.look(pairs, quiet)
             before, pairs = len(self.surfaces), None
             self.trace()
             quiet = quiet + 1 if len(self.surfaces) == before else 0
@@ -99,8 +114,10 @@ class _Surfaces:
                     found, pairs = _ended(at, known, self.units(known))
                     if found is not None:
                         return found
-            if quiet > (4 if mostly else 1) * _QUIET and pairs is None:
+            if quiet > (4 if mostly else 2 if self.many else 1) * _QUIET and pairs is None:
                 break
+        if self.many:
+            self.merger.completed(self.surfaces)
         if known is None or not self.surfaces:
             front = f"{len(lift.c)} units seem to be there, but their signs stay open; " if lift.m else ""
             hint = "; the box may be made of other pieces (maxima, sorting)" if lift.m and not at.known.layers else ""
@@ -123,11 +140,18 @@ class _Surfaces:
                 charts = charts[:1] * len(starts)
         length = float(np.median(np.linalg.norm(ends - starts, axis=1)))
         found = segments(at.ask, starts, ends, min(length, float(np.sqrt(at.dim))), _MOST * len(starts))
-        new = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0), 1.0)]
+        pieces = [Chord(chart, segment, 0) for chart, segment in zip(charts, found)]
+        new = [w for piece in pieces for w in witnesses_of(piece, 1.0)]
+        if at.known.layers and not self.lift.m and charts[0].dim < at.dim:
+            self.merger.chords += pieces
         self.free = self.free + [w for w in new if not _on_known(self.lift, w.point)]
 
     def trace(self) -> None:
-        """Follow the surface of every kink that is on none yet, the clearest first."""
+        """Follow the surface of every kink that is on none yet, the clearest first; merge where most lead nowhere."""
+        if self.many:
+            self.merger.add(self.free)
+            self.surfaces, self.mine = self.merger.surfaces(), set()
+            return
         failed = 0
         for w in sorted(self.free, key=lambda w: -w.gap * abs(w.jump)):
             if id(w) in self.tried or self.explained(w):
@@ -143,6 +167,7 @@ class _Surfaces:
                     continue
             failed += 1
             if failed > _FAILED:
+                self.many = not self.lift.m
                 return
 
     def explained(self, w: Witness) -> bool:
