@@ -163,5 +163,5 @@ class Merger:
                 continue
             crossings += 1
             if len(s.t) and np.abs(s.t - t).min() <= room:
-                hits.append(np.asarray(s.at(s.t[np.abs(s.t - t).argmin()])))
+                hits.append(s.points[np.abs(s.t - t).argmin()])
         return hits if len(hits) >= _CHORDS and len(hits) > _SCORE * crossings else None

@@ -141,7 +141,7 @@ class _Surfaces:
         length = float(np.median(np.linalg.norm(ends - starts, axis=1)))
         found = segments(at.ask, starts, ends, min(length, float(np.sqrt(at.dim))), _MOST * len(starts))
         pieces = [Chord(chart, segment, 0) for chart, segment in zip(charts, found)]
-        new = [w for piece in pieces for w in witnesses_of(piece, 1.0)]
+        new = [w for piece in pieces for w in witnesses_of(piece)]
         if at.known.layers and not self.lift.m and charts[0].dim < at.dim:
             self.merger.chords += pieces
         self.free = self.free + [w for w in new if not _on_known(self.lift, w.point)]
