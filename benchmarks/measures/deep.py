@@ -1,8 +1,9 @@
 """Deep networks behind a black box: how often every layer comes back, for how many rows, in what time.
 
-Random networks from `planted.deep`; rows are counted by the box. *Exact*: relative error at most 1e-9 on fresh inputs
-and every parameter, up to order and scale, within 1e-6. Networks of others are read from the folder RELUMINE_NETS/deep,
-if it is set, and left out otherwise.
+Random networks from `planted.deep`, classifiers and regressors of the digits by scikit-learn, networks of 784 inputs
+trained for a moment with PyTorch, boxes of random shape; rows are counted by the box. *Exact*: relative error at most 1e-9
+on fresh inputs and every parameter, up to order and scale, within 1e-6. Networks of others are read from the folder
+RELUMINE_NETS/deep, if it is set, and left out otherwise.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +40,15 @@ FULL: Row = {
         "5-15-10-1",
     ],
     "files": ["2_deep_nn_32_2_2_1", "2_deep_nn_512_2_2_1", "2_deep_nn_1024_2_2_1"],
-    "seeds": 3,
-    "first": 83000,
-    "limit": 60.0,
+    "digits": ["64-16-16-1", "64-32-32-10", "64-16-16-16-1"],
+    "trained": ["784-32-32-1", "784-64-64-1"],
+    "boxes": 100,
+    "seeds": 5,
+    "first": 97000,
+    "limit": 120.0,
 }
-QUICK: Row = {"shapes": ["8-6-5-1"], "files": [], "seeds": 1, "first": 81000, "limit": 60.0}
-MINUTES = (20.0, 0.1)
+QUICK: Row = FULL | {"shapes": ["8-6-5-1"], "files": [], "digits": [], "trained": [], "boxes": 0, "seeds": 1}
+MINUTES = (20.0, 0.02)
 
 
 class Counted:
@@ -76,15 +81,65 @@ def looked_into(truth: rl.DeepNetwork, seed: int, limit: float) -> Row:
     }
 
 
+def of_digits(sizes: list[int], seed: int) -> rl.DeepNetwork:
+    """A network that scikit-learn fitted to the digits: their classes, or the number itself."""
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    X, y = load_digits(return_X_y=True)
+    X = (X - X.mean(axis=0)) / (X.std(axis=0) + 0.1)
+    kind = MLPClassifier if sizes[-1] > 1 else MLPRegressor
+    model = kind(hidden_layer_sizes=sizes[1:-1], early_stopping=True, random_state=seed).fit(X, y)
+    return rl.DeepNetwork.from_sklearn(model)
+
+
+def taught(sizes: list[int], seed: int) -> rl.DeepNetwork:
+    """A network that has learned sin of a few projections, a thousand steps of Adam."""
+    import torch
+
+    torch.manual_seed(seed)
+    maps: list[Any] = []
+    for d, m in pairwise(sizes):
+        maps += [torch.nn.Linear(d, m, dtype=torch.float64), torch.nn.ReLU()]
+    model = torch.nn.Sequential(*maps[:-1])
+    X = torch.randn(2000, sizes[0], dtype=torch.float64)
+    y = torch.sin(X @ torch.randn(sizes[0], 4, dtype=torch.float64) / sizes[0] ** 0.5).sum(dim=1, keepdim=True)
+    steps = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(1000):
+        steps.zero_grad()
+        torch.nn.functional.mse_loss(model(X), y).backward()
+        steps.step()
+    return rl.DeepNetwork.from_torch(model)
+
+
+def of_any_shape(seed: int) -> rl.DeepNetwork:
+    """One to three hidden layers of 7 to 20 units, none wider than what feeds it."""
+    rng = np.random.default_rng(seed)
+    sizes = [int(rng.integers(10, 41))]
+    for _ in range(int(rng.integers(1, 4))):
+        sizes.append(int(rng.integers(7, min(sizes[-1], 20) + 1)))
+    return rl.planted.deep([*sizes, 1], rng=rng)
+
+
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
-    for shape in settings["shapes"]:
-        for seed in range(settings["first"], settings["first"] + settings["seeds"]):
+    first, limit = settings["first"], settings["limit"]
+    kinds = [("shapes", "", rl.planted.deep, settings["seeds"]), ("digits", "digits ", of_digits, 1)]
+    kinds += [("trained", "trained ", taught, 1)]
+    for kind, word, make, seeds in kinds:
+        for shape in settings[kind]:
+            for seed in range(first, first + seeds):
 
-            def work(shape: str = shape, seed: int = seed) -> Row:
-                truth = rl.planted.deep([int(k) for k in shape.split("-")], rng=seed)
-                return {"network": shape} | looked_into(truth, seed, settings["limit"])
+                def work(name: str = word + shape, make: Any = make, shape: str = shape, seed: int = seed) -> Row:
+                    truth = make([int(k) for k in shape.split("-")], seed)
+                    return {"network": name} | looked_into(truth, seed, limit)
 
-            yield f"{shape} {seed}", work
+                yield f"{word}{shape} {seed}", work
+    for seed in range(first + 1000, first + 1000 + settings["boxes"]):
+
+        def any_shape(seed: int = seed) -> Row:
+            return {"network": "random shapes, depth 1 to 3"} | looked_into(of_any_shape(seed), seed, limit)
+
+        yield f"random {seed}", any_shape
     for name in settings["files"] if "RELUMINE_NETS" in os.environ else ():
 
         def read(name: str = name) -> Row:
@@ -110,7 +165,7 @@ def elsewhere(report: Row) -> dict[str, str]:
         lines.append(
             [
                 name,
-                f"{group[0]['parameters']:,}",
+                f"{min(r['parameters'] for r in group):,}" if name[0] != "r" else "",
                 f"{sum(map(_exact, group))} of {len(group)}",
                 str(same),
                 str(wrong),
@@ -128,7 +183,9 @@ def elsewhere(report: Row) -> dict[str, str]:
         "most CPU time",
     ]
     words = (
-        "`extract`, depth and widths unknown, random networks from `planted.deep` and three of other people. *Exact*: "
+        "`extract`, depth and widths unknown: random networks from `planted.deep`; fitted by scikit-learn to the "
+        "digits; trained with PyTorch for a moment; a hundred random shapes of 10 to 40 inputs; three networks of other "
+        "people. *Exact*: "
         "relative error at most 1e-9 on 1000 fresh rows and every parameter within 1e-6. *Function*: called exact, and "
         f"right to 1e-6 on those rows. At most {report['settings']['limit']:g} s on the clock each, one thread; seeds "
         f"from {report['settings']['first']}. `python -m benchmarks run --only deep`."

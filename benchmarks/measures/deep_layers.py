@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 import relumine as rl
 from benchmarks.clock import now
 from benchmarks.counting import Count
-from benchmarks.measures.deep import Counted
+from benchmarks.measures.deep import Counted, taught
 from benchmarks.results import Row
 from benchmarks.text import duration, table
 
@@ -30,26 +29,7 @@ FULL: Row = {
     "limit": 45.0,
 }
 QUICK: Row = {"shapes": {"12-6×4-1": [12, *[6] * 4, 1]}, "files": [], "seed": 84000, "limit": 2.0}
-MINUTES = (8.0, 0.1)
-
-
-def trained(sizes: list[int], seed: int) -> rl.DeepNetwork:
-    """A network that has learned sin of a few projections, a thousand steps of Adam."""
-    import torch
-
-    torch.manual_seed(seed)
-    maps: list[Any] = []
-    for d, m in pairwise(sizes):
-        maps += [torch.nn.Linear(d, m, dtype=torch.float64), torch.nn.ReLU()]
-    model = torch.nn.Sequential(*maps[:-1])
-    X = torch.randn(2000, sizes[0], dtype=torch.float64)
-    y = torch.sin(X @ torch.randn(sizes[0], 4, dtype=torch.float64) / sizes[0] ** 0.5).sum(dim=1, keepdim=True)
-    steps = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(1000):
-        steps.zero_grad()
-        torch.nn.functional.mse_loss(model(X), y).backward()
-        steps.step()
-    return rl.DeepNetwork.from_torch(model)
+MINUTES = (8.0, 0.07)
 
 
 def layer_errors(truth: rl.DeepNetwork, layers: Any) -> list[float]:
@@ -94,7 +74,7 @@ def looked_into(truth: rl.DeepNetwork, seed: int, limit: float) -> Row:
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
     seed, limit = settings["seed"], settings["limit"]
     for name, sizes in settings["shapes"].items():
-        for how, make in (("random", lambda s: rl.planted.deep(s, rng=seed)), ("trained", lambda s: trained(s, seed))):
+        for how, make in (("random", lambda s: rl.planted.deep(s, rng=seed)), ("trained", lambda s: taught(s, seed))):
 
             def work(name: str = name, sizes: list[int] = sizes, how: str = how, make: Any = make) -> Row:
                 return {"network": f"{name}, {how}"} | looked_into(make(sizes), seed, limit)

@@ -34,7 +34,7 @@ def test_every_method_runs_or_says_why_not(name: str) -> None:
         assert "not installed" in why
         pytest.skip(why)
     _, X, y = TINY.make(0)
-    found = method.run(X, y, 2, 0.3)
+    found = method.run(X, y, 2, 1.0)
     assert found.W.shape == (2, 4)
     # hidden units that explain something: no affine function comes near
     affine = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), y)[1][0] / len(y)

@@ -107,7 +107,7 @@ def chosen_queries(
 
     ``ask`` answers in standard coordinates, (n, d) → (n, q). ``improve``: gives the network so far more digits, from
     rows that were asked already. ``deep``: whether the first line shows that there are further layers; asked before its
-    gradients, where these take many rows, and otherwise if they leave something.
+    gradients, where these take many rows, and if they leave something.
     """
     nothing = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((1, 0)))
     state = Chosen(nothing, Noise(np.zeros(1), np.zeros(1)))
@@ -136,10 +136,8 @@ def _search(
     if state.reason or run.over:
         return
     doubtful = not state.rough
-    if doubtful and (domain.limited or len(found.t) * domain.d >= _WORTH):
-        if _deeper(state, found, deep):
-            return
-        doubtful = False
+    if doubtful and (domain.limited or len(found.t) * domain.d >= _WORTH) and _deeper(state, found, deep):
+        return
     state.refused = False
     precision = Precision.for_noise(found.noise.relative)
     if not state.rough:
@@ -160,7 +158,7 @@ def _search(
         if state.left <= 1.0:
             state.reason = ""
             break
-        if doubtful and _deeper(state, found, deep):
+        if doubtful and _deeper(state, found, deep):  # another line beside it: by chance the first had the same jumps
             return
         doubtful = False
         state.reason = "what the units found leave of the answers does not vanish"
