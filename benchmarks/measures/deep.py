@@ -1,9 +1,9 @@
 """Deep networks behind a black box: how often every layer comes back, for how many rows, in what time.
 
 Random networks from `planted.deep`, classifiers and regressors of the digits by scikit-learn, networks of 784 inputs
-trained for a moment with PyTorch, boxes of random shape; rows are counted by the box. *Exact*: relative error at most 1e-9
-on fresh inputs and every parameter, up to order and scale, within 1e-6. Networks of others are read from the folder
-RELUMINE_NETS/deep, if it is set, and left out otherwise.
+trained for a moment with PyTorch, boxes of random shape; rows are counted by the box. *Exact*: relative error at most
+1e-9 on fresh inputs and every parameter, up to order and scale, within 1e-6. Networks of others are read from
+the folder RELUMINE_NETS/deep, if it is set, and left out otherwise.
 """
 
 from __future__ import annotations
@@ -184,8 +184,8 @@ def elsewhere(report: Row) -> dict[str, str]:
     ]
     words = (
         "`extract`, depth and widths unknown: random networks from `planted.deep`; fitted by scikit-learn to the "
-        "digits; trained with PyTorch for a moment; a hundred random shapes of 10 to 40 inputs; three networks of other "
-        "people. *Exact*: "
+        "digits; trained with PyTorch for a moment; a hundred random shapes of 10 to 40 inputs; three networks of "
+        "other people. *Exact*: "
         "relative error at most 1e-9 on 1000 fresh rows and every parameter within 1e-6. *Function*: called exact, and "
         f"right to 1e-6 on those rows. At most {report['settings']['limit']:g} s on the clock each, one thread; seeds "
         f"from {report['settings']['first']}. `python -m benchmarks run --only deep`."
