@@ -316,12 +316,16 @@ class Queries:
 
     def answered(self) -> tuple[Array, Array]:
         """Every row and the answer of the box itself, (n, q)."""
-        if len(self.parts) != 1:
-            X = np.concatenate([X for X, _ in self.parts]) if self.parts else np.zeros((0, self.dim))
-            Y = np.concatenate([Y for _, Y in self.parts]) if self.parts else np.zeros((0, 1))
-            self.parts = [(X, Y)] if len(X) else []
-            return X, Y
-        return self.parts[0]
+        if len(self.parts) == 1:
+            return self.parts[0]
+        q = self.parts[0][1].shape[1] if self.parts else 1
+        X, Y, at = np.empty((self._n, self.dim)), np.empty((self._n, q)), self._n
+        while self.parts:  # the last first, and given back once it is copied: the log is not in memory twice
+            some, answers = self.parts.pop()
+            at -= len(some)
+            X[at : at + len(some)], Y[at : at + len(some)] = some, answers
+        self.parts = [(X, Y)] if len(X) else []
+        return X, Y
 
     def set_aside(self) -> None:
         """What was asked so far stays in the log, but :meth:`data` begins after it: rows on lines are no sample."""
