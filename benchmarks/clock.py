@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 now = time.process_time
+_TICK = 1e-7  # seconds: the CPU clock of a virtual machine may stand still for that long, and times are divided by
 
 
 class TimeOver(BaseException):
@@ -59,7 +60,7 @@ def best_of(*actions: Callable[[], object], seconds: float = 1.5, least: int = 3
     best, began, turns = [float("inf")] * len(actions), now(), 0
     while turns < least or now() - began < seconds:
         for k, action in enumerate(actions):
-            best[k] = min(best[k], timed(action)[1])
+            best[k] = min(best[k], max(timed(action)[1], _TICK))
         turns += 1
     return best
 

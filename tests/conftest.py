@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -15,6 +16,10 @@ import relumine
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None)
 settings.load_profile("repeatable" if os.environ.get("CI") else "fresh")
+
+# a job in the background ignores Ctrl-C, and hands that on: tests of Ctrl-C need the usual answer to it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _TOWARDS = {"up": np.inf, "down": -np.inf}
 
