@@ -25,7 +25,7 @@ _TOWARDS = {"up": np.inf, "down": -np.inf}
 
 
 def moved(X: Any, towards: float) -> Any:
-    """X with every number moved to its neighbour, where X is an array of doubles that use their last digits.
+    """X with every number moved to its neighbour that uses the last digits of a double.
 
     Equal numbers stay equal, zeros stay zeros, and numbers of single precision (or whole ones) stay what they are: what
     a test says about copies, lattices or rounding still holds.
@@ -33,9 +33,8 @@ def moved(X: Any, towards: float) -> Any:
     if not isinstance(X, np.ndarray) or type(X) is not np.ndarray or X.dtype != np.float64:
         return X
     with np.errstate(over="ignore", invalid="ignore"):
-        if (X.astype(np.float32) == X).all():
-            return X
-    return np.where(X == 0.0, X, np.nextafter(X, towards))
+        short = X.astype(np.float32) == X
+    return np.where(short, X, np.nextafter(X, towards))
 
 
 def _nudged(recover: Callable[..., Any], towards: float) -> Callable[..., Any]:
