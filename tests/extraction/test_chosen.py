@@ -11,7 +11,8 @@ import pytest
 from tests.extraction.black_boxes import SECRET, found
 
 import relumine as rl
-from relumine.extraction import BlackBoxFailed, estimate, extract
+from relumine.extraction import BlackBoxFailed, extract
+from relumine.recovery.costs import rows_to_ask
 from relumine.results import InvalidInput, Status
 
 CERTIFICATE = 300 + 8 + 8  # fresh rows, rows asked again, rows asked first
@@ -290,4 +291,4 @@ def test_the_budget_is_kept_by_lines() -> None:
 def test_the_estimate_is_near() -> None:
     for d, m in ((64, 16), (100, 30)):
         queries = extract(normal(d, m, seed=3), dim=d, rng=0).queries
-        assert 0.7 * queries < estimate(d, m) < 1.5 * queries
+        assert 0.7 * queries < rows_to_ask(d, m) < 1.5 * queries

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.special import softmax
 from tests.cli.cli_runs import run
 from tests.extraction.black_boxes import SECRET, WIDE, Flaky, found
 
 import relumine as rl
 from relumine.extraction import asked, open_box
-from relumine.extraction.kinds import kind_of
+from relumine.extraction.kinds import kind_of, rounds_inputs
 from relumine.results import InvalidInput, Status
 
 
@@ -286,3 +288,40 @@ def test_what_is_no_network_is_refused_soon_and_by_its_name(name: str, word: str
 def test_rounding_is_named_when_time_is_over() -> None:
     result = found(lambda X: SECRET(X).round(3), on_failure="return", seconds=2.0)
     assert result.status.ok or "3 decimals" in result.message
+
+
+@pytest.mark.parametrize(
+    ("rounding", "words", "d"),
+    [
+        (np.round, "whole numbers", 1),
+        (np.round, "whole numbers", 6),
+        (np.floor, "whole numbers", 6),
+        (np.trunc, "whole numbers", 6),
+        (lambda X: np.round(X, 2), "two decimals", 6),
+    ],
+)
+def test_a_box_that_rounds_its_inputs_is_refused_for_that_reason(
+    rounding: Callable[[NDArray[np.float64]], NDArray[np.float64]], words: str, d: int
+) -> None:
+    secret = rl.planted.network(d, 3, rng=d)
+    result = rl.extract(lambda X: secret(rounding(X)), dim=d, rng=0, on_failure="return")
+    assert not result.ok
+    assert result.message.startswith(f"The box rounds its inputs to {words}")
+    assert result.queries < 1000
+
+
+def test_what_is_said_of_rounded_inputs_helps() -> None:
+    secret = rl.planted.network(6, 4, rng=0)
+
+    def whole(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+        return rng.integers(-9, 10, (n, 6)).astype(float)
+
+    result = rl.extract(lambda X: secret(np.round(X)), dim=6, sampler=whole, rng=0)
+    assert result.status is Status.EXACT
+    assert rl.metrics.parameter_error(secret, result.network) < 1e-9
+
+
+def test_a_tree_does_not_round_its_inputs() -> None:
+    X = np.random.default_rng(0).normal(size=(24, 3))
+    assert rounds_inputs(lambda X: (X[:, :1] > 0.3) + 2.0 * (X[:, 1:2] > -0.2), X) is None
+    assert rounds_inputs(lambda X: np.floor(8.0 * X[:, :1] + 3.0 * X[:, 1:2]), X) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from typer.testing import CliRunner
 from relumine.cli.advise import advise as command
 from relumine.cli.guard import Guard
 from relumine.papers.mondelli2019.regimes import regime
-from relumine.recovery import advice as module
+from relumine.recovery import costs as module
 from relumine.recovery.advice import advise
+from relumine.recovery.costs import rows_to_ask
 from relumine.results import InvalidInput
 
 CUBIC = "polynomial(0,1,0,1)"
@@ -184,3 +186,49 @@ def test_too_few_samples_are_not_worth_trying(app: typer.Typer) -> None:
     assert "2,310 or more needed for noisy data; you have 5,000" in noisy
     assert "enough for noisy data" in noisy
     assert "exact data;" not in noisy
+
+
+def test_what_asking_takes_is_said_beside_what_samples_take() -> None:
+    advice = advise(784, 128)
+    assert advice.queries == rows_to_ask(784, 128)
+    assert f"about {advice.queries:,} rows for extract" in str(advice)
+    assert advise(10, 5, "leaky_relu(0.1)").queries is not None
+    assert advise(10, 5, "tanh").queries is None
+    assert advise(10, 5, "squared_relu").queries is None
+
+
+@pytest.mark.parametrize(
+    ("widths", "least", "most"),  # docs/deep.md: rows that were asked
+    [((10, 10, 10), 3423, 4205), ((100, 50, 50), 31_639, 32_398), ((40, 20, 10, 10), 16_751, 18_787),
+     ((784, 32, 32), 57_514, 60_655), ((10, 20, 20), 19_770, 22_228)],
+)  # fmt: skip
+def test_several_layers_are_about_queries(widths: tuple[int, ...], least: int, most: int) -> None:
+    advice = advise(widths[0], widths[1:])
+    assert most / 1.5 < advice.queries < 1.5 * least
+    assert advice.samples is None
+    assert advice.parameters == sum((a + 1) * b for a, b in pairwise((*widths, 1)))
+    assert advice.worth_trying
+    assert "rl.extract" in str(advice)
+
+
+def test_several_layers_and_noise_do_not_go_together() -> None:
+    assert not advise(20, (10, 10), noise=True).worth_trying
+
+
+@pytest.mark.parametrize(("width", "named"), [((), "width"), ((5, 0), "width"), ((5, 2.5), "width")])
+def test_layers_are_whole_numbers(width: object, named: str) -> None:
+    with pytest.raises(InvalidInput, match="each layer") as error:
+        advise(10, width)  # type: ignore[arg-type]
+    assert error.value.argument == named
+
+
+def test_one_layer_may_be_a_sequence() -> None:
+    assert advise(10, [5]).samples == advise(10, 5).samples
+
+
+def test_layers_on_the_command_line() -> None:
+    app = typer.Typer()
+    app.command()(command)
+    result = CliRunner().invoke(app, ["--dim", "784", "--width", "32,32", "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["queries"] == rows_to_ask(784, (32, 32))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 
+from relumine.cli import options
 from relumine.cli.exits import FAILED
 from relumine.recovery.advice import advise as ask
 
@@ -16,7 +17,7 @@ __all__ = ["advise"]
 
 def advise(
     dim: Annotated[int, typer.Option(help="Number of inputs d.")],
-    width: Annotated[int, typer.Option(help="Number of hidden units.")],
+    width: Annotated[str, typer.Option(help="Number of hidden units; 32,32 for two hidden layers.")],
     activation: Annotated[str, typer.Option(help="relu, tanh, squared_relu, polynomial(0,0,0,1), …")] = "relu",
     samples: Annotated[int, typer.Option(help="Samples you have; 0: say how many are needed.", min=0)] = 0,
     separated: Annotated[
@@ -27,12 +28,13 @@ def advise(
 ) -> None:
     """Can a network of this size be recovered?
 
-    By which method, from how many samples, and roughly at what cost on this machine.
+    By which method, from how many samples or queries, and roughly at what cost on this machine.
 
     Exit codes: 0 worth trying, 1 hopeless or beyond this machine, 2 bad input.
     """
-    weights = "separated" if separated else "random"
-    advice = ask(dim, width, activation, samples or None, weights=weights, noise=noise)  # type: ignore[arg-type]
+    weights: Literal["random", "separated"] = "separated" if separated else "random"
+    layers = options.whole_numbers(width, "width")
+    advice = ask(dim, layers, activation, samples or None, weights=weights, noise=noise)
     if as_json:
         typer.echo(json.dumps(advice.to_dict()))
     else:

@@ -16,6 +16,7 @@ from relumine.cli.recover import with_rows
 from relumine.cli.table import columns_of
 from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
+from relumine.recovery.costs import rows_to_ask
 from relumine.results import InvalidInput, Origin, counted
 
 __all__ = ["extract"]
@@ -82,7 +83,6 @@ def extract(
     relumine extract pricing:premium --columns age,sum,years    a function of a DataFrame
     relumine extract simulator:shares --dim 6 --total 1 --low 0 --high 1
     """  # noqa: D301 - that is how typer is told to keep the lines
-    from relumine.extraction import estimate
     from relumine.extraction import extract as ask
 
     box = _box(spec, command)
@@ -90,16 +90,15 @@ def extract(
     outputs.check(*read_files(spec or ""), *([] if queries is None else [queries]))
     check_seconds(seconds)
     shape = options.image_shape(images, dim) if dim is not None else None
+    layers = None if widths is None else options.whole_numbers(widths, "widths")
     if dry_run:
         if dim is None:
             raise InvalidInput("--dry-run needs --dim, the number of inputs", argument="dim")
-        for m in [width] if width is not None else [8, 32, 128]:
-            rows, drawn = estimate(dim, m), 5 * m * (dim + 1)
-            typer.echo(f"{counted(m, 'hidden unit')}: about {rows:,} rows ({drawn:,} or more with --random)")
+        _expected(dim, width, layers)
         return
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does
-    more: dict[str, Any] = {"budget": budget, "depth": depth, "widths": _whole_numbers(widths)}
+    more: dict[str, Any] = {"budget": budget, "depth": depth, "widths": layers}
     restricted: dict[str, Any] = {"total": total, "fixed": _assignments(fixed), "columns": columns_of(columns) or None}
     with talk.listening(), Watch(seconds, quiet) as watch:
         found = ask(
@@ -129,6 +128,17 @@ def extract(
     finish(with_rows(found, found.X[:_ROWS_SHOWN], found.y[:_ROWS_SHOWN]), talk, outputs, shape)
 
 
+def _expected(dim: int, width: int | None, widths: list[int] | None) -> None:
+    """Says how many rows to expect: for what is known of the box, or for some sizes."""
+    if widths is not None and len(widths) > 1:
+        rows = rows_to_ask(dim, widths)
+        typer.echo(f"{' and '.join(map(str, widths))} hidden units: about {rows:,} rows, within a factor of two")
+        return
+    for m in widths or ([8, 32, 128] if width is None else [width]):
+        rows, drawn = rows_to_ask(dim, m), 5 * m * (dim + 1)
+        typer.echo(f"{counted(m, 'hidden unit')}: about {rows:,} rows ({drawn:,} or more with --random)")
+
+
 def _box(spec: str | None, command: str | None) -> str:
     """The black box, named in one of two ways."""
     if (spec is None) == (command is None):
@@ -136,16 +146,6 @@ def _box(spec: str | None, command: str | None) -> str:
     if spec is not None and ":" not in spec and not spec.lower().endswith(".onnx"):
         raise InvalidInput(f"{spec!r} is neither module:function nor a file .onnx; a program goes into --command")
     return spec or command or ""
-
-
-def _whole_numbers(text: str | None) -> list[int] | None:
-    """Numbers separated by commas."""
-    if text is None:
-        return None
-    try:
-        return [int(word) for word in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"--widths are whole numbers separated by commas, got {text!r}", argument="widths") from None
 
 
 def _assignments(text: str | None) -> dict[int | str, float]:

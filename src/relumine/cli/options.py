@@ -38,6 +38,7 @@ __all__ = [
     "Target",
     "Width",
     "image_shape",
+    "whole_numbers",
 ]
 
 
@@ -108,3 +109,13 @@ def image_shape(text: str | None, d: int) -> tuple[int, int] | None:
     if height * width != d:
         raise InvalidInput(f"--images {text} has {height * width} pixels, but there are {d} inputs")
     return height, width
+
+
+def whole_numbers(text: str, option: str) -> list[int]:
+    """Numbers separated by commas."""
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise InvalidInput(
+            f"--{option} takes a whole number, or several with commas between; got {text!r}", argument=option
+        ) from None

@@ -18,17 +18,16 @@ from relumine.extraction.queries import Ended
 from relumine.extraction.sampling import Domain
 from relumine.extraction.units import Precision, bluntness, effort, roomiest, units_of_line
 from relumine.network import Network
+from relumine.recovery.costs import lines_to_choose_from
 from relumine.run import Run
 
 Array = NDArray[np.float64]
 
-__all__ = ["JUMPS", "ROUGH", "Chosen", "chosen_queries", "estimate"]
+__all__ = ["JUMPS", "ROUGH", "Chosen", "chosen_queries"]
 
 ROUGH = 2e-5  # relative noise beyond which lines cannot tell kinks from noise: random rows and statistics do better
 JUMPS = "the answers jump along a line: not a continuous function"
 _CHOICE = 24  # lines of which the clearest are taken: on one in five all 32 kinks of 784-32-1 are apart
-_ONE_MORE = 20_000  # rows for gradients that are worth a choice of one more line, about eight rows a kink
-_MORE = 3  # lines at most to choose from, beside the first: of six 784-128-1 two took 1.3 p by the first, none by four
 _VOTES = 3  # lines of which two must show a unit
 _ALIKE = 0.05  # radians between two measurements of one unit; on clear pieces of single precision they were 0.003 apart
 _LINES = 12  # lines searched at most; one finds all units but those parallel to it or hidden by another
@@ -81,18 +80,6 @@ class Chosen:
     def rough(self) -> bool:
         """Whether the answers have fewer digits than double precision."""
         return self.noise.relative > 1e-11
-
-
-def estimate(dim: int, width: int) -> int:
-    """About how many rows chosen queries take: a gradient for every piece, 1.1 times, and 7 rows a kink of each line.
-
-    Examples
-    --------
-    >>> estimate(784, 128)
-    115116
-    """
-    lines = 1 + min(width * dim // _ONE_MORE, _MORE)
-    return round(1.1 * (width + 1) * (dim - 1) + (7 * width + 21) * lines + 340)
 
 
 def chosen_queries(
@@ -185,7 +172,7 @@ def _deeper(state: Chosen, found: Crossings, deep: Callable[[Crossings], bool]) 
 
 def _easiest(ask: Ask, domain: Domain, run: Run, found: Crossings, width: int | None) -> Crossings:
     """The line on which gradients take the fewest rows: this one, or one of a few others where that is worth it."""
-    more = min(len(found.t) * domain.d // _ONE_MORE, _MORE)
+    more = lines_to_choose_from(len(found.t), domain.d)
     if not more:
         return found
     lines = [domain.line(run.rng) for _ in range(more)]

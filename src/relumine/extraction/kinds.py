@@ -25,7 +25,7 @@ from relumine.results import InvalidInput, Recovery, Status
 
 Array = NDArray[np.float64]
 
-__all__ = ["Kind", "explained", "kind_of", "refused"]
+__all__ = ["Kind", "explained", "kind_of", "refused", "rounds_inputs"]
 
 _PLACES = 24  # five rows each; a network with a thousand kinks on a line bends at one place in a hundred
 _STEP = (
@@ -36,6 +36,14 @@ _MOST = 0.8  # share of the places that must agree
 _JUMPS = (
     "The answers jump between two neighbouring points of a line, as those of labels, trees and rounding do: this is no "
     "continuous function. queries='random' fits a network to it nevertheless."
+)
+_ROUNDINGS: tuple[tuple[str, Callable[[Array], Array]], ...] = (
+    ("whole numbers", np.round),
+    ("whole numbers", np.floor),
+    ("whole numbers", np.trunc),
+    ("one decimal", lambda X: np.round(X, 1)),
+    ("two decimals", lambda X: np.round(X, 2)),
+    ("three decimals", lambda X: np.round(X, 3)),
 )
 _LABELS = 16  # different answers, at most, that are labels and not numbers
 _DECIMALS = 8  # rounding to more is that of single precision, or does no harm
@@ -108,15 +116,45 @@ def kind_of(ask: Callable[[Array], Array], again: Callable[[Array], Array], draw
     return Kind("piecewise linear" if bent.mean() < 0.5 else "unknown")
 
 
+def rounds_inputs(ask: Callable[[Array], Array], X: Array) -> Kind | None:
+    """Whether the box rounds its inputs first: asked at rounded rows it answers the same, past them it does not.
+
+    With r(x) the rounded row, f(r(x)) = f(x) everywhere, and f(2x − r(x)), as far from x on the other side, differs at
+    many places: one coordinate in two is rounded to another number there. A tree has no such grid.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(24, 3))
+    >>> rounds_inputs(lambda X: np.round(X, 1) @ np.ones((3, 1)), X).name
+    'rounded inputs'
+    >>> rounds_inputs(lambda X: X @ np.ones((3, 1)), X) is None
+    True
+    """
+    Y = ask(X)
+    least = 1e-12 * float(np.abs(Y).max(initial=0.0))
+    for name, rounding in _ROUNDINGS:
+        R = rounding(X)
+        same, past = (np.abs(ask(other) - Y).max(axis=1) <= least for other in (R, 2.0 * X - R))
+        if same.all() and past.mean() < _MOST:
+            word = (
+                f"The box rounds its inputs to {name}: between them the answers do not change, so no kink can be "
+                "placed. From Python, a sampler= that draws inputs so rounded finds the network from random rows."
+            )
+            return Kind("rounded inputs", word, hopeless=True)
+    return None
+
+
 def kind_in(log: Queries, domain: Domain) -> Kind:
     """The kind of the box behind a log; unknown where it does not answer, or where no more can be asked."""
     rng = np.random.default_rng(log.seed + 4)
     try:
-        return kind_of(
+        kind = kind_of(
             lambda Z: log.answers(domain.rows(Z)),
             lambda Z: log.again(log.box.rounded(domain.rows(Z))),
             lambda n: domain.draw(rng, n),
         )
+        steps = log.jumps or kind.name in ("labels", "steps", "unknown", "smooth", "rounded")
+        return (rounds_inputs(log.answers, domain.rows(domain.draw(rng, _PLACES))) if steps else None) or kind
     except (Ended, Unanswered, BlackBoxFailed):
         log.forgive()
         return _rounded(log.some(5 * _PLACES)[1]) or Kind("unknown")

@@ -1,17 +1,10 @@
-"""Before a night of computing: can this problem be solved, by what, and at what cost on this machine?
-
-The costs are those of ``recover`` with ``method="auto"``, fitted to measured runs (docs/advise.md): about 2000
-conjugate gradient products, √(m/d) times as many for m > d, each two products of an n × (d+1) with a (d+1) × 1.5m
-matrix. That reproduces the runs listed there within a factor of three. The speed of a matrix product is measured when
-advice is asked for.
-"""
+"""Before a night of computing: can this problem be solved, by what, and at what cost on this machine?"""
 
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import asdict, dataclass
-from math import ceil
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +12,7 @@ import numpy as np
 from relumine import activations
 from relumine.activations import Activation
 from relumine.papers.mondelli2019.regimes import Regime, regime
+from relumine.recovery.costs import rows_to_ask, seconds_of_asking, seconds_of_search
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import packed_size
 
@@ -26,12 +20,12 @@ __all__ = ["Advice", "advise"]
 
 _PER_PARAMETER, _PER_PARAMETER_SMOOTH = 5, 20  # samples, for exact data; smooth units need more to be told apart
 _NOISE = 2  # times as many for noisy labels, at least
-_PRODUCTS, _OVER = 2000, 1.5
-_CALL = 7e-5  # seconds around a product, which small problems notice
-_SMOOTH = 3.0  # a smooth σ costs more per row than a kink, and takes more steps
 _MEMORY_OVER_DATA, _MEMORY_BASE = 3, 64_000_000
-_CALIBRATION = 0.15  # seconds
 _DAY, _WEEK = 86_400.0, 604_800.0
+_LAYERS = (
+    "Several hidden layers are found by asking: rl.extract, or relumine extract. From samples alone no efficient "
+    "method is known; rl.recover(X, y, widths=…) is an experiment for a few units."
+)
 _WORDS = {
     "not determined": "Cannot be recovered: different weights give the same function",
     "hard": "Believed to be impossible in reasonable time, whatever the number of samples",
@@ -59,6 +53,9 @@ class Advice:
         Methods of :func:`relumine.recover` that apply.
     parameters, samples, memory_bytes, seconds : number
         p, samples needed, peak memory and time for those samples (or for the samples there are).
+    queries, asking_seconds : number or None
+        Rows to ask, if the network is inside a black box that can be asked anywhere (:func:`relumine.extract`), and the
+        time that takes beside the box's own; None for smooth units, which are found from random rows.
     given : int or None
         The samples there are, if they were named.
     noise : bool
@@ -70,7 +67,7 @@ class Advice:
     """
 
     dim: int
-    width: int
+    width: int | tuple[int, ...]
     activation: str
     title: str
     verdict: str
@@ -78,7 +75,9 @@ class Advice:
     order: int | None
     methods: tuple[tuple[str, str], ...]
     parameters: int
-    samples: int
+    samples: int | None
+    queries: int | None
+    asking_seconds: float | None
     given: int | None
     noise: bool
     memory_bytes: int
@@ -98,8 +97,11 @@ class Advice:
         return {**asdict(self), "methods": dict(self.methods), "worth_trying": self.worth_trying}
 
     def __str__(self) -> str:
-        lines = [f"{self.width} {self.activation} units in {self.dim} dimensions: {self.title}.", "", self.hardness]
-        if self.verdict != "not determined":
+        units = self.width if isinstance(self.width, int) else " and ".join(map(str, self.width))
+        lines = [f"{units} {self.activation} units in {self.dim} dimensions: {self.title}.", "", self.hardness]
+        if self.samples is None:
+            lines += ["", f"memory   {_size(self.memory_bytes)}"]
+        elif self.verdict != "not determined":
             affine = self.dim + 1
             data = "or more needed for noisy data" if self.noise else "needed for exact data"
             have = "" if self.given is None else f"; you have {self.given:,}"
@@ -111,13 +113,18 @@ class Advice:
                 f"time     {_duration(self.seconds)} on this machine (rough: within a factor of three or so)",
             ]
             lines += ["methods  " + "\n         ".join(f"{name}: {text}" for name, text in self.methods)]
+        if self.queries is not None and self.asking_seconds is not None:
+            lines += [
+                f"queries  about {self.queries:,} rows for extract, if it is a black box that you may ask anywhere "
+                f"({_duration(self.asking_seconds)}, and the time of the box)"
+            ]
         remarks = [*(f"no data can tell {what}" for what in self.symmetries), *self.remarks]
         return "\n".join(lines + ([""] if remarks else []) + [f"- {remark}" for remark in remarks])
 
 
 def advise(
     dim: int,
-    width: int,
+    width: int | list[int] | tuple[int, ...],
     activation: str | Activation = "relu",
     samples: int | None = None,
     *,
@@ -128,8 +135,10 @@ def advise(
 
     Parameters
     ----------
-    dim, width : int
-        d inputs, m hidden units.
+    dim : int
+        d inputs.
+    width : int, or list or tuple of int
+        m hidden units; of each layer, if there are several: then the answer is about queries.
     activation : str or Activation, default "relu"
     samples : int, optional
         How many you have; memory and time are then for those.
@@ -143,10 +152,18 @@ def advise(
     >>> advice = advise(10, 20)
     >>> advice.verdict, advice.order, advice.parameters, advice.samples
     ('known', 2, 231, 1155)
+    >>> advise(784, 128).queries, advise(784, (32, 32)).queries
+    (115116, 58079)
     >>> advise(50, 1000, "polynomial(0,1,0,1)").title
     'Believed to be impossible in reasonable time, whatever the number of samples'
     """
-    where, sigma = regime(dim, width, activation, weights), activations.get(activation)
+    sigma = activations.get(activation)
+    if isinstance(width, list | tuple):
+        layers = _checked(dim, width, sigma)
+        if len(layers) > 1:
+            return _several_layers(int(dim), layers, sigma, noise)
+        width = layers[0]
+    where = regime(dim, width, activation, weights)
     if samples is not None and (not isinstance(samples, int | np.integer) or samples < 1):
         raise InvalidInput(f"samples must be a whole number, at least 1, or None; got {samples!r}")
     dim, width = int(dim), int(width)
@@ -154,7 +171,8 @@ def advise(
     p = width * per_unit + dim + 1
     per = (_PER_PARAMETER if sigma.kinks else _PER_PARAMETER_SMOOTH) * (_NOISE if noise else 1)
     n = per * p if samples is None else int(samples)
-    seconds, memory = _seconds(n, dim, width, sigma), _MEMORY_BASE + _MEMORY_OVER_DATA * 8 * n * (dim + 1)
+    seconds, memory = seconds_of_search(n, dim, width, sigma), _MEMORY_BASE + _MEMORY_OVER_DATA * 8 * n * (dim + 1)
+    rows = None if not sigma.kinks or sigma.homogeneity != 1 else rows_to_ask(dim, width)
     remarks = []
     if where.verdict != "not determined":
         remarks = [*_about_samples(n, p, per, samples, noise), *_about_noise(noise), *_about_size(seconds, memory)]
@@ -175,6 +193,8 @@ def advise(
         methods=() if where.verdict == "not determined" else _methods(dim, width, sigma, where),
         parameters=p,
         samples=per * p,
+        queries=rows,
+        asking_seconds=None if rows is None else seconds_of_asking(rows, deep=False),
         given=None if samples is None else n,
         noise=bool(noise),
         memory_bytes=memory,
@@ -185,27 +205,53 @@ def advise(
     )
 
 
-def _seconds(n: int, d: int, m: int, sigma: Activation) -> float:
-    """CG products of n × (d+1) × 1.5m, two GEMMs of two operations each, for one start."""
-    operations = 4.0 * n * (d + 1) * max(ceil(_OVER * m), m + 2)
-    smooth = 1.0 if sigma.kinks and sigma.reflection is not None and sigma.reflection.scale == 1.0 else _SMOOTH
-    products = _PRODUCTS * smooth * max(1.0, m / d) ** 0.5
-    return float(products * (_CALL + operations / _gemm_speed()))
+def _checked(dim: int, widths: list[int] | tuple[int, ...], sigma: Activation) -> tuple[int, ...]:
+    """Units of each layer."""
+    if not len(widths) or any(not isinstance(m, int | np.integer) or m < 1 for m in widths):
+        raise InvalidInput(
+            f"width is a whole number, at least 1, or one for each layer; got {widths!r}", argument="width"
+        )
+    if not isinstance(dim, int | np.integer) or dim < 1:
+        raise InvalidInput(f"dim must be a whole number, at least 1; got {dim!r}", argument="dim")
+    if len(widths) > 1 and sigma.name != "relu":
+        raise InvalidInput(
+            f"several hidden layers are found for relu units only, not {sigma.name}", argument="activation"
+        )
+    return tuple(int(m) for m in widths)
 
 
-def _gemm_speed(shape: tuple[int, int, int] = (1500, 64, 96)) -> float:
-    """Operations per second of a matrix product of the size that the fit uses, measured now; the best of a few."""
-    n, d, m = shape
-    A, B, out = np.ones((n, d)), np.ones((d, m)), np.empty((n, m))
-    best, end = np.inf, time.perf_counter() + _CALIBRATION
-    for _ in range(200):
-        began = time.perf_counter()
-        np.dot(A, B, out=out)
-        now = time.perf_counter()
-        best = min(best, now - began)
-        if now > end:
-            break
-    return float(2.0 * n * d * m / max(best, 1e-9))
+def _several_layers(dim: int, widths: tuple[int, ...], sigma: Activation, noise: bool) -> Advice:
+    """What asking costs; docs/deep.md has what was measured, and how far it goes."""
+    rows, sizes = rows_to_ask(dim, widths), (dim, *widths)
+    remarks = ["the estimate holds within a factor of two for layers like those of docs/deep.md"]
+    title = "Should work"
+    if noise:
+        title = "Not with noise: every layer costs digits"
+    elif len(widths) > 3:
+        title = "The first layers should work; more than three are seldom found whole"
+    elif any(b > a for a, b in pairwise(sizes)):
+        title = "May work: a layer that is wider than what feeds it takes more rows"
+    return Advice(
+        dim=dim,
+        width=widths,
+        activation=sigma.name,
+        title=title,
+        verdict="hard" if noise else "easy" if title == "Should work" else "open",
+        identifiable=not noise,
+        order=None,
+        methods=(),
+        parameters=sum((a + 1) * b for a, b in pairwise(sizes)) + widths[-1] + 1,
+        samples=None,
+        queries=rows,
+        asking_seconds=seconds_of_asking(rows, deep=True),
+        given=None,
+        noise=bool(noise),
+        memory_bytes=_MEMORY_BASE + _MEMORY_OVER_DATA * 8 * rows * (dim + 1),
+        seconds=seconds_of_asking(rows, deep=True),
+        hardness=_LAYERS,
+        symmetries=("the order of the units in a layer", "the scale of a unit from that of the weights behind it"),
+        remarks=tuple(remarks),
+    )
 
 
 def _methods(d: int, m: int, sigma: Activation, where: Regime) -> tuple[tuple[str, str], ...]:
