@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.extraction.boxes import Box, call, calls
+from relumine.extraction.log import Log
 from relumine.formats.files import write_atomically
 from relumine.formats.npz import arrays
 from relumine.links import Link
@@ -23,7 +23,8 @@ Array = NDArray[np.float64]
 __all__ = ["BlackBoxFailed", "Ended", "Queries", "Unanswered"]
 
 _MOST_BYTES = 1 << 34  # of a file of saved queries
-_EVERY = 10.0  # seconds between savings
+_EVERY = 10.0  # seconds between savings, at least
+_SHARE = 20.0  # times as long as one takes: a log of a gigabyte takes seconds
 _NOT_FINITE = "the values are NaN or infinite"
 _MISSES = 8  # rows given up one after the other before the box is
 
@@ -101,9 +102,9 @@ class Queries:
         self._index: dict[int, int] = {}
         self.rate, self.file = rate_limit, save
         self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
-        self.parts: list[tuple[Array, Array]] = []
+        self.log = Log()
         self.count = self.calls = self.retried = self.dropped = 0
-        self._misses, self._next, self._saved, self._n, self._aside = 0, 0.0, time.monotonic(), 0, 0
+        self._misses, self._next, self._saved, self._every, self._aside = 0, 0.0, time.monotonic(), _EVERY, 0
         self._q: int | None = None
         self._raised: Exception | None = None  # by the box, the last time: its traceback is the user's
         self._plain = False
@@ -113,7 +114,7 @@ class Queries:
     @property
     def n(self) -> int:
         """Rows with an answer."""
-        return self._n - self._aside
+        return len(self.log) - self._aside
 
     def ask(self, X: Array, keep_going: Callable[[], bool] = lambda: True) -> None:
         """Ask for the rows of X and remember the answers; saved also if this ends with an error or Ctrl-C."""
@@ -121,13 +122,13 @@ class Queries:
         parts = [X[start : start + size] for start in range(0, len(X), size)]
         try:
             while parts and keep_going():
-                together = 1 if not self._n else self.workers  # the first answer says what the box is like
+                together = 1 if not len(self.log) else self.workers  # the first answer says what the box is like
                 group = [self.box.rounded(rows) for rows in parts[:together]]
                 parts = parts[together:]
                 self.count += sum(map(len, group))
                 for rows, answer in zip(group, self._together(group)):
                     self._answer(rows, self.retries, answer)
-                if time.monotonic() - self._saved > _EVERY:
+                if time.monotonic() - self._saved > self._every:
                     self.save()
         finally:
             self.save()
@@ -154,7 +155,7 @@ class Queries:
         at = [self._index.get(key, -1) for key in keys]
         if min(at, default=0) < 0:
             raise Unanswered(f"{at.count(-1)} of {len(X)} rows on a line have no answer")
-        values = self._mapped(self._values_at(np.array(at, dtype=np.intp)))
+        values = self._mapped(self.log.answers(np.array(at, dtype=np.intp)))
         if self.strict and not np.isfinite(values).all():
             raise Unanswered("where it would have to be asked, answers have no digits")
         return values
@@ -162,21 +163,10 @@ class Queries:
     def _mapped(self, Y: Array) -> Array:
         return Y if self.link is None else self.link.values(Y)
 
-    def _values_at(self, at: NDArray[np.intp]) -> Array:
-        """Answers by number; those of one call lie in one part or a few."""
-        starts = np.cumsum([0, *(len(y) for _, y in self.parts)])
-        part = np.searchsorted(starts, at, side="right") - 1
-        out = np.empty((len(at), self._q or 1))
-        for k in np.unique(part):
-            mine = part == k
-            out[mine] = self.parts[k][1][at[mine] - starts[k]]
-        return out
-
     def _remember(self, X: Array, y: Array) -> None:
-        first = self._n
+        first = len(self.log)
         self._index.update((hash(row.tobytes()), first + i) for i, row in enumerate(X))
-        self.parts.append((X, y))
-        self._n = first + len(X)
+        self.log.append(X, y)
 
     def again(self, X: Array) -> Array:
         """Ask rows again without remembering the answers (rows that fail are NaN): does the box repeat itself?
@@ -212,7 +202,7 @@ class Queries:
         """Ask (unless there is an answer already), try again what failed, split what keeps failing."""
         word, works, misshapen = _NOT_FINITE, False, False
         for attempt in range(retries + 1):
-            if self.run.over and self._n and answer is None:
+            if self.run.over and len(self.log) and answer is None:
                 return
             if answer is None:
                 self._wait(attempt, len(X))
@@ -237,11 +227,11 @@ class Queries:
         if works and word == _NOT_FINITE:  # it answers, but not these rows
             self.dropped += len(X)
             return
-        if misshapen and (len(X) == 1 or not self._n):
+        if misshapen and (len(X) == 1 or not len(self.log)):
             self.save()
             remedy = "wrap it to answer (n,) or (n, q) for n rows; rows='one' if it takes a single row"
             raise InvalidInput(f"the black box {self.box.name}: {word}", argument="f", remedy=remedy)
-        if not self._n and len(X) > 1:
+        if not len(self.log) and len(X) > 1:
             self._give_up(word)
         if len(X) > 1:
             for half in (X[: len(X) // 2], X[len(X) // 2 :]):
@@ -286,10 +276,10 @@ class Queries:
 
     def _give_up(self, word: str) -> None:
         self.save()
-        kept = f"; the {self._n} answers so far are saved in {self.file}" if self.file and self._n else ""
+        kept = f"; the {len(self.log)} answers so far are saved in {self.file}" if self.file and len(self.log) else ""
         raise BlackBoxFailed(
             f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
-            f"tries, {self._n} rows answered){kept}"
+            f"tries, {len(self.log)} rows answered){kept}"
         ) from self._raised
 
     # -- what is known -----------------------------------------------------------------------------------------
@@ -316,20 +306,11 @@ class Queries:
 
     def answered(self) -> tuple[Array, Array]:
         """Every row and the answer of the box itself, (n, q)."""
-        if len(self.parts) == 1:
-            return self.parts[0]
-        q = self.parts[0][1].shape[1] if self.parts else 1
-        X, Y, at = np.empty((self._n, self.dim)), np.empty((self._n, q)), self._n
-        while self.parts:  # the last first, and given back once it is copied: the log is not in memory twice
-            some, answers = self.parts.pop()
-            at -= len(some)
-            X[at : at + len(some)], Y[at : at + len(some)] = some, answers
-        self.parts = [(X, Y)] if len(X) else []
-        return X, Y
+        return self.log.whole() if len(self.log) else (np.empty((0, self.dim)), np.empty((0, 1)))
 
     def set_aside(self) -> None:
         """What was asked so far stays in the log, but :meth:`data` begins after it: rows on lines are no sample."""
-        self._aside = self._n
+        self._aside = len(self.log)
 
     @property
     def aside(self) -> bool:
@@ -349,11 +330,8 @@ class Queries:
             good = np.flatnonzero(np.isfinite(values).all(axis=1))
             at = good[np.unique(np.linspace(0, len(good) - 1, most).astype(int))]
             return X[at], values[at]
-        at = np.unique(np.linspace(0, self._n - 1, most).astype(int))
-        starts = np.cumsum([0, *(len(y) for _, y in self.parts)])
-        part = np.searchsorted(starts, at, side="right") - 1
-        rows = [self.parts[k][0][i - starts[k]] for k, i in zip(part, at)]
-        return np.array(rows), self._values_at(at)
+        at = np.unique(np.linspace(0, len(self.log) - 1, most).astype(int))
+        return self.log.rows(at), self.log.answers(at)
 
     def apart(self, rows: int) -> float:
         """How far second answers to a few rows are from the first, over the size of those."""
@@ -364,16 +342,17 @@ class Queries:
 
     def save(self) -> None:
         """Write X and y, if a file was named."""
-        self._saved = time.monotonic()
-        if self.file is None or not self.parts:
+        began = time.monotonic()
+        if self.file is None or not len(self.log):
             return
         X, y = self.answered()
         y = y[:, 0] if self._plain else y
-        buffer = io.BytesIO()
         # where lines failed and no random row was answered either, a resumed run begins with lines again
         way = "chosen" if self.aside and not self.n else self.way
-        np.savez(buffer, X=X, y=y, way=np.array([*way.encode()], dtype=np.float64), seed=_halves(self.seed))
-        write_atomically(self.file, buffer.getvalue())
+        told, seed = np.array([*way.encode()], dtype=np.float64), _halves(self.seed)
+        write_atomically(self.file, lambda file: np.savez(file, X=X, y=y, way=told, seed=seed))
+        self._saved = time.monotonic()
+        self._every = max(_EVERY, _SHARE * (self._saved - began))
 
     def resume(self) -> None:
         """Read what an earlier run saved."""

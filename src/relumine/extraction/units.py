@@ -244,20 +244,29 @@ class _Measurement:
         """g_r, (q, d)."""
         if r in self.better:
             return self.better[r]
-        if self.spare is not None and r == self.spare.r:
-            others = [share * self.gradient(s) for s, share in enumerate(self.spare.share) if share]
-            return np.asarray(sum(others, np.zeros((self.q, len(self.line.direction)))))
-        return np.asarray(self.across[r] @ self.basis.T + np.outer(self.slope[r], self.line.direction))
+        inferred = self.spare is not None and r == self.spare.r
+        return np.asarray(self.gradients()[r] if inferred else self._measured(slice(r, r + 1))[0])
+
+    def gradients(self) -> Array:
+        """g of all pieces, (k + 1, q, d): measured, measured better, or a sum of others."""
+        G = self._measured(slice(None))
+        if self.better:
+            G[[*self.better]] = [*self.better.values()]
+        if self.spare is not None and self.spare.r not in self.better:
+            G[self.spare.r] = np.tensordot(self.spare.share, G, 1)
+        return np.asarray(G)
+
+    def _measured(self, pieces: slice) -> Array:
+        """g = B·(the differences across) + u·(the slope along the line), all pieces in one product."""
+        across, (d, free) = self.across[pieces], self.basis.shape
+        G = (across.reshape(len(across) * self.q, free) @ self.basis.T).reshape(-1, self.q, d)
+        return np.asarray(G + self.slope[pieces, :, None] * self.line.direction)
 
     def units(self) -> tuple[Array, Array, Array]:
         """W (k, d) of unit length with W·u ≥ 0, b (k,), A (k, q)."""
-        k, d = len(self.found.t), len(self.line.direction)
-        W, A = np.zeros((k, d)), np.zeros((k, self.q))
-        before = self.gradient(0)
-        for i in range(k):
-            after = self.gradient(i + 1)
-            W[i], A[i] = _rank_one(after - before, self.line.direction)
-            before = after
+        pairs = [_rank_one(J, self.line.direction) for J in np.diff(self.gradients(), axis=0)]
+        W = np.array([w for w, _ in pairs]).reshape(-1, len(self.line.direction))
+        A = np.array([a for _, a in pairs]).reshape(-1, self.q)
         b = -np.einsum("ij,ij->i", W, self.line.at(self.found.t))
         return W, b, A
 
@@ -440,13 +449,14 @@ def _widest(x: Array, W: Array, b: Array, room: tuple[Array, Array] | None) -> A
 
     The shortest move that takes every unit closer than μ to μ; it must not take another across.
     """
-    z = W @ x + b
+    z, gram = W @ x + b, W @ W.T
     side, mu = np.where(z >= 0.0, 1.0, -1.0), max(1.0, float(np.median(np.abs(z))))
     for _ in range(20):
         close = np.abs(z) < mu
         if close.sum() < len(x):
-            move = np.linalg.lstsq(W[close], (side * mu - z)[close], rcond=None)[0] if close.any() else 0.0 * x
-            moved = x + move
+            # W_cᵀ(W_c W_cᵀ)⁺: any place will do, so the square of the condition costs nothing
+            pull = np.linalg.lstsq(gram[np.ix_(close, close)], (side * mu - z)[close], rcond=None)[0]
+            moved = x + pull @ W[close]
             inside = room is None or bool((moved > room[0]).all() and (moved < room[1]).all())
             if inside and (side * (W @ moved + b) >= 0.5 * mu).all():
                 return np.asarray(moved)

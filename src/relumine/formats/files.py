@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from relumine.results import ModelFileError, NotWritten
 
@@ -21,9 +22,10 @@ _REMEDIES: Final = (
 )
 
 
-def write_atomically(target: Path, data: bytes) -> None:
+def write_atomically(target: Path, data: bytes | Callable[[BinaryIO], None]) -> None:
     """Write a file so that a reader sees the old one or the whole new one, also if the machine stops in between.
 
+    ``data`` is what to write, or writes it into the open file itself, where that is too much to hold twice.
     Whatever goes wrong, no part of the new file stays behind; what the system refuses is a
     :class:`~relumine.results.NotWritten` that names the file and what to do.
     """
@@ -31,7 +33,10 @@ def write_atomically(target: Path, data: bytes) -> None:
     try:
         try:
             with temporary.open("xb") as file:
-                file.write(data)
+                if callable(data):
+                    data(file)
+                else:
+                    file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(target)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.extraction.log import Log
+
 Array = NDArray[np.float64]
 
 __all__ = ["Asked", "OutOfBudget"]
@@ -34,7 +36,7 @@ class Asked:
     ) -> None:
         self._ask, self._rng, self.budget, self._over = ask, rng, budget, over
         self._mix: Array | None = None
-        self.parts: list[tuple[Array, Array]] = []
+        self.log = Log()
         self.count = 0
         self._asked_for, self.plain = plain, True
 
@@ -48,7 +50,7 @@ class Asked:
         self.plain = answer.ndim == 1 if self._asked_for is None else self._asked_for
         Y = answer.reshape(len(X), -1)
         self.count += len(X)
-        self.parts.append((X, Y))
+        self.log.append(X, Y)
         return Y
 
     def __call__(self, X: Array) -> Array:
@@ -68,9 +70,7 @@ class Asked:
 
     def data(self) -> tuple[Array, Array]:
         """Every row asked, and its answers."""
-        X, Y = np.concatenate([X for X, _ in self.parts]), np.concatenate([Y for _, Y in self.parts])
-        self.parts = [(X, Y)]
-        return X, Y
+        return self.log.whole()
 
     def since(self, mark: int) -> tuple[Array, Array]:
         """The rows asked after the first ``mark``."""

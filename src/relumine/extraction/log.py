@@ -1,0 +1,82 @@
+"""Rows and answers in blocks: the log of a long run is in memory once.
+
+Blocks are large, so that the system takes each one back as soon as it is given up: many small arrays leave holes that
+stay with the process. A block is reserved, not used, until rows are written into it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+__all__ = ["Log"]
+
+_BLOCK = 1 << 26  # bytes: beyond 32 MB the C library gives memory back at once
+
+
+class Log:
+    """Rows X (n, d) and answers Y (n, q), in the order they came; q is that of the first answers.
+
+    Examples
+    --------
+    >>> log = Log()
+    >>> log.append(np.zeros((2, 3)), np.array([[1.0], [2.0]]))
+    >>> log.append(np.ones((1, 3)), np.array([[5.0]]))
+    >>> log.answers(np.array([2, 0])).ravel().tolist(), log.whole()[0].shape
+    ([5.0, 1.0], (3, 3))
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[tuple[Array, Array]] = []
+        self._starts: list[int] = []  # number of the first row of each block
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    def append(self, X: Array, Y: Array) -> None:
+        """Remember more rows."""
+        while len(X):
+            if not self._blocks or self._n - self._starts[-1] == len(self._blocks[-1][0]):
+                room = max(1, _BLOCK // (8 * max(1, X.shape[1])))
+                self._blocks.append((np.empty((room, X.shape[1])), np.empty((room, Y.shape[1]))))
+                self._starts.append(self._n)
+            at = self._n - self._starts[-1]
+            rows, answers = self._blocks[-1]
+            k = min(len(X), len(rows) - at)
+            rows[at : at + k], answers[at : at + k] = X[:k], Y[:k]
+            X, Y, self._n = X[k:], Y[k:], self._n + k
+
+    def rows(self, at: NDArray[np.intp]) -> Array:
+        """Rows by number."""
+        return self._pick(0, at)
+
+    def answers(self, at: NDArray[np.intp]) -> Array:
+        """Answers by number."""
+        return self._pick(1, at)
+
+    def _pick(self, which: int, at: NDArray[np.intp]) -> Array:
+        block = np.searchsorted(self._starts, at, side="right") - 1
+        out = np.empty((len(at), self._blocks[0][which].shape[1] if self._blocks else 1))
+        for k in np.unique(block):
+            mine = block == k
+            out[mine] = self._blocks[k][which][at[mine] - self._starts[k]]
+        return out
+
+    def whole(self) -> tuple[Array, Array]:
+        """Everything in two arrays; they are the log from now on, so that it is not in memory twice."""
+        if not self._blocks:
+            return np.empty((0, 0)), np.empty((0, 1))
+        if len(self._blocks) == 1:
+            X, Y = self._blocks[0]
+            return X[: self._n], Y[: self._n]
+        X, Y = (np.empty((self._n, part.shape[1])) for part in self._blocks[0])
+        end = self._n
+        while self._blocks:  # the last first, and given back once it is copied
+            (rows, answers), start = self._blocks.pop(), self._starts.pop()
+            X[start:end], Y[start:end] = rows[: end - start], answers[: end - start]
+            end = start
+        self._blocks, self._starts = [(X, Y)], [0]
+        return X, Y

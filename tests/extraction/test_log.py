@@ -1,0 +1,47 @@
+"""The log of a box: rows and answers come back in their order, whatever the blocks are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relumine.extraction import log as module
+from relumine.extraction.log import Log
+
+
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 3), st.booleans())
+def test_rows_and_answers_in_their_order(sizes: list[int], q: int, early: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_BLOCK", 8 * 2 * 4)  # four rows of two inputs
+        log, rng = Log(), np.random.default_rng(len(sizes))
+        X, Y = np.empty((0, 2)), np.empty((0, q))
+        for size in sizes:
+            rows, answers = rng.normal(size=(size, 2)), rng.normal(size=(size, q))
+            X, Y = np.vstack([X, rows]), np.vstack([Y, answers])
+            log.append(rows, answers)
+            if early and len(log):
+                log.whole()
+        assert len(log) == len(X)
+        if len(X):
+            at = rng.integers(0, len(X), 5)
+            np.testing.assert_array_equal(log.rows(at), X[at])
+            np.testing.assert_array_equal(log.answers(at), Y[at])
+            for held, true in zip(log.whole(), (X, Y)):
+                np.testing.assert_array_equal(held, true)
+
+
+def test_what_was_handed_out_stays_when_more_is_asked() -> None:
+    log = Log()
+    log.append(np.zeros((2, 3)), np.zeros((2, 1)))
+    X, _ = log.whole()
+    log.append(np.ones((5, 3)), np.ones((5, 1)))
+    np.testing.assert_array_equal(X, np.zeros((2, 3)))
+
+
+def test_what_was_asked_is_copied() -> None:
+    log, X = Log(), np.zeros((2, 3))
+    log.append(X, np.zeros((2, 1)))
+    X[:] = 7.0
+    np.testing.assert_array_equal(log.whole()[0], np.zeros((2, 3)))

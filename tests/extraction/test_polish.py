@@ -1,0 +1,41 @@
+"""The fit that gives lines their digits: the linear problem, and units that are one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import relumine as rl
+from relumine.extraction.polish import _by_normal_equations, refitted
+
+Array = NDArray[np.float64]
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e2, 1e4])
+def test_normal_equations_have_the_digits_of_the_condition(condition: float) -> None:
+    rng = np.random.default_rng(0)
+    left, right = np.linalg.qr(rng.normal(size=(300, 40)))[0], np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    A, P = (left * np.logspace(0.0, -np.log10(condition), 40)) @ right, rng.normal(size=(40, 2))
+    found = _by_normal_equations(A, A @ P)
+    assert found is not None
+    np.testing.assert_allclose(found, P, atol=1e-14 * condition * 40)
+
+
+def test_columns_that_depend_on_each_other_are_left_to_another_solver() -> None:
+    A = np.random.default_rng(1).normal(size=(50, 8))
+    A[:, 7] = A[:, 2]
+    assert _by_normal_equations(A, A[:, :1]) is None
+
+
+def test_two_units_that_cancel_go() -> None:
+    secret = rl.planted.network(5, 3, rng=3)
+    rng = np.random.default_rng(0)
+    w, Z = rng.normal(size=5), rng.normal(size=(800, 5))
+    w /= np.linalg.norm(w)
+    W = np.vstack([secret.W, w, w + 1e-6 * rng.normal(size=5)])
+    a = np.append(secret.a, [4.0, -4.0])[None]
+    doubled = rl.Network(W, np.append(secret.b, [0.3, 0.3]), a, v=np.zeros((1, 5)), c=np.zeros(1))
+    found = refitted(doubled, Z, secret(Z)[:, None], lambda r: np.full((len(r), 1), 1e-6))
+    assert found.m == 3
+    np.testing.assert_allclose(found(Z)[:, 0], secret(Z), atol=1e-9)
