@@ -49,6 +49,7 @@ _NAMES = (
     "extraction_random",
     "boxes",
     "classifiers",
+    "slow_boxes",
 )
 # Rates, and CPU seconds compared within the measure: these can share a machine. The others have it to themselves.
 TOGETHER = ("rates", "frontier", "beside", "trace", "ablation", "catalogue", "width_unknown", "regressor")
