@@ -121,7 +121,7 @@ TABLES = (
         "nearly",
         _nearly,
         Cause.NEARLY,
-        "Nearly explained: the best network has R² = ",
+        "The best network has R² = ",
         ("--width", "12", "--starts", "2"),
     ),
     OwnTable("categories", _categories, None, "2 units", ("--one-hot",)),

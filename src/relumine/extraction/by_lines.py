@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
-from relumine.extraction.chosen import JUMPS, ROUGH, Chosen, chosen_queries
+from relumine.extraction.chosen import ROUGH, Chosen, chosen_queries
 from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.judge import BoxEvidence, certificate, judge
 from relumine.extraction.lines import Ask
@@ -22,9 +23,7 @@ from relumine.run import Run
 
 Array = NDArray[np.float64]
 
-__all__ = ["DEEP", "by_lines"]
-
-DEEP = "deep"
+__all__ = ["Lines", "by_lines"]
 
 _CONFIRM = 300  # fresh random rows: at most 1 % of the inputs may then differ, with 95 % confidence
 _EXACT = 1e-9  # relative error of a prediction that is rounding, as in the fit
@@ -35,10 +34,23 @@ _SIZE = 1e140  # of the answers, or one over it
 _REPEATS = 1e-9  # relative difference of two answers to one question that is rounding
 
 
+class Lines(NamedTuple):
+    """``result``; or None, and ``why`` lines cannot be had.
+
+    ``deep``: there are more layers; ``jumps``: the answers jump; ``noise`` (q,): of answers too rough for lines.
+    """
+
+    result: Recovery | None
+    why: str = ""
+    deep: bool = False
+    jumps: bool = False
+    noise: Array | None = None
+
+
 def by_lines(
     log: Queries, domain: Domain, run: Run, width: int | None, activation: Activation, look_deeper: bool = False
-) -> tuple[Recovery | None, str]:
-    """The recovery and ""; or None and why lines cannot be had: `DEEP` if ``look_deeper`` and there are more layers."""
+) -> Lines:
+    """One hidden layer by lines; with ``look_deeper`` it ends where there are more layers."""
 
     def ask(Z: Array) -> Array:
         return log.answers(domain.rows(Z))
@@ -64,23 +76,21 @@ def by_lines(
         )
     except (Unanswered, BlackBoxFailed) as error:  # far out, perhaps, where a box need not answer
         log.forgive()
-        return None, f"it does not answer everywhere along a line ({error})"
+        return Lines(None, f"it does not answer everywhere along a line ({error})")
     if state.deep:
-        return None, DEEP
-    log.jumps = state.reason == JUMPS
-    if state.refused and state.noise.relative > ROUGH and not state.noise.curved:
-        log.roughness = state.noise.level
+        return Lines(None, state.reason, deep=True)
     over = state.ended or (run.over and not state.refused)
     if state.reason and not over and (state.refused or state.rough):
-        return None, state.reason
+        rough = state.refused and state.noise.relative > ROUGH and not state.noise.curved
+        return Lines(None, state.reason, jumps=state.jumps, noise=state.noise.level if rough else None)
     stages = [Stage("lines and units", time.perf_counter() - began, None, f"{len(state.lines)} lines")]
     if over:
-        return _interrupted(state, domain, stages, log), ""
+        return Lines(_interrupted(state, domain, stages, log))
     try:
-        return _finished(ask, state, domain, run, activation, width, stages, log), ""
+        return Lines(_finished(ask, state, domain, run, activation, width, stages, log))
     except Ended as end:
         state.reason = str(end)
-        return _interrupted(state, domain, stages, log), ""
+        return Lines(_interrupted(state, domain, stages, log))
 
 
 def _polish(state: Chosen, domain: Domain, log: Queries) -> None:

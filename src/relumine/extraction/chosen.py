@@ -23,10 +23,9 @@ from relumine.run import Run
 
 Array = NDArray[np.float64]
 
-__all__ = ["JUMPS", "ROUGH", "Chosen", "chosen_queries"]
+__all__ = ["ROUGH", "Chosen", "chosen_queries"]
 
 ROUGH = 2e-5  # relative noise beyond which lines cannot tell kinks from noise: random rows and statistics do better
-JUMPS = "the answers jump along a line: not a continuous function"
 _CHOICE = 24  # lines of which the clearest are taken: on one in five all 32 kinks of 784-32-1 are apart
 _VOTES = 3  # lines of which two must show a unit
 _ALIKE = 0.05  # radians between two measurements of one unit; on clear pieces of single precision they were 0.003 apart
@@ -52,9 +51,9 @@ class Chosen:
     ``reason``: why nothing (or not all) was found, in words; "" if the residual vanished. ``noise``: of the answers.
     ``lines``: those searched; ``left``: the largest residual of the last look, over what is tolerated; ``spread`` (q,):
     standard deviation of the answers at random rows; ``seen``: rows looked at beside the search. ``refused``: this is
-    no function for lines; ``ended``: time or budget ended the search. ``missed`` (d,): the row of the last look that
-    the network misses most; ``fresh`` (n, d): its random rows, asked after the network was made, beside
-    those ``between`` and beyond the kinks on its line.
+    no function for lines, because it ``jumps`` or for another reason; ``ended``: time or budget ended the search.
+    ``missed`` (d,): the row of the last look that the network misses most; ``fresh`` (n, d): its random rows, asked
+    after the network was made, beside those ``between`` and beyond the kinks on its line.
     """
 
     network: Network
@@ -66,6 +65,7 @@ class Chosen:
     seen: int = 0
     refused: bool = False
     deep: bool = False
+    jumps: bool = False
     ended: bool = False
     missed: Array | None = None
     fresh: Array | None = None
@@ -119,7 +119,8 @@ def _search(
     run.report("first line", 0, 1.0, 0)
     (found,) = kinks(ask, [line], most=_most(width), rough=ROUGH, over=lambda: run.over)
     state.network = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((len(found.noise.level), 0)))
-    state.noise, state.lines, state.reason, state.refused = found.noise, [line], _refusal(found), True
+    state.noise, state.lines, state.refused = found.noise, [line], True
+    state.reason, state.jumps = _refusal(found)
     if state.reason or run.over:
         return
     doubtful = not state.rough
@@ -277,17 +278,20 @@ def _most(width: int | None) -> int:
     return 40_000 if width is None else 2_000 + 40 * width
 
 
-def _refusal(found: Crossings) -> str:
-    """Why this is not a function whose kinks lines can find, or "" if it is."""
+def _refusal(found: Crossings) -> tuple[str, bool]:
+    """Why this is not a function whose kinks lines can find, or "" if it is; and whether that is because it jumps."""
     if found.noise.curved:
-        return "the answers bend everywhere along a line: not a piecewise linear function"
+        return "the answers bend everywhere along a line: not a piecewise linear function", False
     if found.noise.relative > ROUGH:
-        return f"the answers are rough (relative noise {found.noise.relative:.1e}), too rough for lines"
+        return f"the answers are rough (relative noise {found.noise.relative:.1e}), too rough for lines", False
     if found.leaps:
-        return JUMPS
+        return "the answers jump along a line: not a continuous function", True
     if len(found.doubts) > 2 + len(found.t) // 4:
-        return f"{len(found.doubts)} stretches of a line could not be resolved: not piecewise linear, or it jumps"
-    return ""
+        return (
+            f"{len(found.doubts)} stretches of a line could not be resolved: not piecewise linear, or it jumps",
+            False,
+        )
+    return "", False
 
 
 def _sum(one: Network, two: Network, same: float) -> Network:

@@ -9,17 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.activations import LeakyReLU
-from relumine.extraction.asked import Asked, check
+from relumine.extraction.asked import check
 from relumine.extraction.boxes import open_box
-from relumine.extraction.by_lines import DEEP, by_lines
-from relumine.extraction.deep.by_layers import Rest, by_layers
-from relumine.extraction.kinds import explained, refused
+from relumine.extraction.deep.by_layers import Rest
+from relumine.extraction.kinds import explained
 from relumine.extraction.links import linked
 from relumine.extraction.queries import Queries
-from relumine.extraction.random_rows import RandomRows
 from relumine.extraction.region import Where
-from relumine.extraction.sampling import Domain
+from relumine.extraction.ways import Answered, answered, noted
 from relumine.links import Link, LinkName
 from relumine.results import InvalidInput, Recovery, RecoveryFailed, Stage, Status
 from relumine.run import Run
@@ -27,8 +24,6 @@ from relumine.run import Run
 Array = NDArray[np.float64]
 
 __all__ = ["Extraction", "extract"]
-
-_NEARER = 1.0, 0.2, 0.04  # of the scale, in turn: layers are looked for up to a thousand of it from the centre
 
 _ADVICE = {
     Status.NOISY: "Parameters are known to the digits of the answers, or to their noise. More digits make them "
@@ -191,9 +186,7 @@ def extract(
     mapping = None
     if link is not None:
         mapping, where = _linked(link, log, where, queries)
-    result, way, rest = _answered(log, where, run, asked)
-    result = explained(result, log, where.domain)
-    found = _told(result, log, where, mapping, rest, way)
+    found = _told(answered(log, where, run, asked), log, where, mapping)
     if seconds is None and found.status is Status.INTERRUPTED and run.left <= 0.0:
         found = replace(found, message=f"{found.message} Without seconds= the limit is {asked.limit / 60.0:g} minutes.")
     rest_of_time = time.monotonic() - began - found.seconds
@@ -219,94 +212,26 @@ def _linked(link: str, log: Queries, where: Where, queries: str) -> tuple[Link |
     fresh = not log.n
     mapping, domain = linked(link, log, where.domain)
     if fresh and queries == "chosen":
-        log.way = "chosen"
+        log.begin("chosen")
     elif fresh:
         log.set_aside()
     return mapping, where._replace(domain=domain)
 
 
-def _answered(log: Queries, where: Where, run: Run, asked: Asked) -> tuple[Recovery, str, Rest | None]:
-    """Chosen queries where they can be had; random ones otherwise, with the reason."""
-    shape, reason = asked.shape, _why_random(log, where, asked)
-    if not reason and where.domain is not None:
-        log.way, log.budget = "chosen", 2_000_000 if asked.budget is None else asked.budget
-        run.rng = np.random.default_rng(log.seed)
-        deep = (
-            shape.width is None and asked.activation.name == "relu" and where.domain.room is None and shape.depth != 1
-        )
-        result, reason = by_lines(log, where.domain, run, shape.width, asked.activation, deep)
-        if deep and (reason == DEEP or (result is not None and result.status is Status.NOT_RECOVERED)):
-            other, rest = _layers(log, where.domain, run, asked)
-            stopped = other.status is Status.INTERRUPTED
-            if other.ok or stopped or rest is not None or (result is None and log.link is None):
-                return other, "chosen", rest
-            if result is None:  # the noise of a link was taken for depth
-                result, reason = by_lines(log, where.domain, run, shape.width, asked.activation)
-            if result is not None and log.link is None:
-                result = _noted(result, f"more layers were looked for, too. {other.message}")
-        if result is not None:
-            return result, "chosen", None
-        log.set_aside()
-    log.way = "random"
-    budget = 100_000 if asked.budget is None else asked.budget
-    rows = RandomRows(log, where.draw, where.wide, log.seed, budget, run, asked.search)
-    no_network = refused(log, where.domain) if where.domain is not None and asked.queries != "random" else None
-    result = no_network or rows.until_certain(shape.width, asked.growth)
-    if reason and asked.queries != "random" and result.method != "lines":
-        result = _noted(result, f"random rows were asked, not chosen ones: {reason}")
-    return result, "random", None
-
-
-def _layers(log: Queries, domain: Domain, run: Run, asked: Asked) -> tuple[Recovery, Rest | None]:
-    """All layers of a deep network; behind a link, nearer to the centre if answers have no digits further out."""
-    depth, widths = asked.shape.depth, asked.shape.widths
-    expected = None if widths is None else tuple(widths)
-    if log.link is None:
-        # the first line again: its answers are in the log
-        return by_layers(log, domain, run, depth, expected, [domain.line(np.random.default_rng(log.seed))])
-    log.strict = True
-    try:
-        for nearer in _NEARER:
-            plain = Domain(domain.centre, nearer * domain.scale)
-            result, rest = by_layers(log, plain, run, depth, expected)
-            if result.status is not Status.NOT_RECOVERED or "digits" not in result.message:
-                break
-    finally:
-        log.strict = False
-    return result, rest
-
-
-def _why_random(log: Queries, where: Where, asked: Asked) -> str:
-    """Why lines cannot be had, or ""."""
-    if asked.queries == "random":
-        return "as asked"
-    if where.domain is None:
-        return "a sampler draws the rows"
-    if log.n and log.way != "chosen":
-        return "the saved queries are random rows"
-    if not (asked.activation.name == "relu" or isinstance(asked.activation, LeakyReLU)):
-        return f"a network of {asked.activation.name} units is not piecewise linear"
-    if set(asked.search) - {"activation"}:
-        return f"{', '.join(sorted(set(asked.search) - {'activation'}))} belong to a search among random rows"
-    return ""
-
-
-def _told(
-    result: Recovery, log: Queries, where: Where, mapping: Link | None, rest: Rest | None, way: str
-) -> Extraction:
+def _told(answer: Answered, log: Queries, where: Where, mapping: Link | None) -> Extraction:
     """The result as one of all inputs, with what was asked."""
-    free = where.free
-    result = _noted(result, *where.notes, *(() if mapping is None else mapping.notes))
+    free, rest = where.free, answer.rest
+    result = explained(answer.result, log, where.domain, answer.kind)
+    result = noted(result, *where.notes, *(() if mapping is None else mapping.notes))
     if rest is not None and not free.all:
         ask, ((W, b), *others) = rest.ask, rest.layers
         rest = replace(rest, layers=((free.layer(W), b), *others), ask=lambda X: ask(X[:, free.at]))
-    log.link = None
-    U, y = log.data(everything=True)
+    U, y = log.data(everything=True, mapped=False)
     return Extraction(
         **{f.name: getattr(result, f.name) for f in fields(Recovery)}
         | {"network": free.network(result.network), "mapping": mapping},
         queries=log.count,
-        way="chosen" if result.method == "lines" else way,
+        way="chosen" if result.method == "lines" else answer.way,
         calls=log.calls,
         retried=log.retried,
         dropped=log.dropped,
@@ -314,8 +239,3 @@ def _told(
         y=y,
         rest=rest,
     )
-
-
-def _noted(result: Recovery, *notes: str) -> Recovery:
-    certificate = result.certificate
-    return replace(result, certificate=replace(certificate, notes=(*certificate.notes, *notes))) if notes else result

@@ -25,7 +25,7 @@ from relumine.results import InvalidInput, Recovery, Status
 
 Array = NDArray[np.float64]
 
-__all__ = ["Kind", "explained", "kind_of", "refused", "rounds_inputs"]
+__all__ = ["Kind", "explained", "kind_in", "kind_of", "refusal", "rounds_inputs"]
 
 _PLACES = 24  # five rows each; a network with a thousand kinks on a line bends at one place in a hundred
 _STEP = (
@@ -45,6 +45,7 @@ _ROUNDINGS: tuple[tuple[str, Callable[[Array], Array]], ...] = (
     ("two decimals", lambda X: np.round(X, 2)),
     ("three decimals", lambda X: np.round(X, 3)),
 )
+_NO_STEPS = ("piecewise linear", "constant", "unknown")  # what a few places say of a box that jumps elsewhere
 _LABELS = 16  # different answers, at most, that are labels and not numbers
 _DECIMALS = 8  # rounding to more is that of single precision, or does no harm
 
@@ -144,8 +145,11 @@ def rounds_inputs(ask: Callable[[Array], Array], X: Array) -> Kind | None:
     return None
 
 
-def kind_in(log: Queries, domain: Domain) -> Kind:
-    """The kind of the box behind a log; unknown where it does not answer, or where no more can be asked."""
+def kind_in(log: Queries, domain: Domain, jumps: bool = False) -> Kind:
+    """The kind of the box behind a log; unknown where it does not answer, or where no more can be asked.
+
+    ``jumps``: lines have met jumps.
+    """
     rng = np.random.default_rng(log.seed + 4)
     try:
         kind = kind_of(
@@ -153,21 +157,16 @@ def kind_in(log: Queries, domain: Domain) -> Kind:
             lambda Z: log.again(log.box.rounded(domain.rows(Z))),
             lambda n: domain.draw(rng, n),
         )
-        steps = log.jumps or kind.name in ("labels", "steps", "unknown", "smooth", "rounded")
-        return (rounds_inputs(log.answers, domain.rows(domain.draw(rng, _PLACES))) if steps else None) or kind
+        if jumps or kind.name in ("labels", "steps", "unknown", "smooth", "rounded"):
+            kind = rounds_inputs(log.answers, domain.rows(domain.draw(rng, _PLACES))) or kind
     except (Ended, Unanswered, BlackBoxFailed):
         log.forgive()
-        return _rounded(log.some(5 * _PLACES)[1]) or Kind("unknown")
+        kind = _rounded(log.some(5 * _PLACES)[1]) or Kind("unknown")
+    return Kind("jumps", _JUMPS, hopeless=True) if jumps and kind.name in _NO_STEPS else kind
 
 
-def refused(log: Queries, domain: Domain) -> Recovery | None:
-    """A result that says what the box is, where lines were tried and random rows would be asked in vain; else None."""
-    if not log.aside:
-        return None
-    kind = kind_in(log, domain)
-    if log.jumps and kind.name in ("piecewise linear", "constant", "unknown"):
-        kind = Kind("jumps", _JUMPS, hopeless=True)
-    log.what = kind.word
+def refusal(log: Queries, kind: Kind) -> Recovery | None:
+    """A result that says what the box is, where random rows would be asked in vain; else None."""
     if not kind.hopeless or (log.link is not None and kind.name == "probabilities"):
         return None
     e = BoxEvidence(kind=kind.word)
@@ -175,16 +174,16 @@ def refused(log: Queries, domain: Domain) -> Recovery | None:
     return Recovery(network, *judge(e), certificate(e), method="lines")
 
 
-def explained(result: Recovery, log: Queries, domain: Domain | None) -> Recovery:
-    """The result with a sentence on what the box is, where no network was found in it."""
+def explained(result: Recovery, log: Queries, domain: Domain | None, kind: Kind | None) -> Recovery:
+    """The result with a sentence on what the box is, where no network was found in it; ``kind``: as far as is known."""
     failed = result.status in (Status.NOT_RECOVERED, Status.INTERRUPTED)
     if not failed or domain is None or log.link is not None or not log.n:
         return result
     # random rows have spent their budget; what kind it is was asked before them, if at all
     if log.way == "chosen":
         kind = kind_in(log, domain)
-    else:
-        kind = Kind("known", log.what) if log.what else _rounded(log.some(5 * _PLACES)[1]) or Kind("unknown")
+    elif kind is None or not kind.word:
+        kind = _rounded(log.some(5 * _PLACES)[1]) or Kind("unknown")
     if not kind.word or kind.word in result.message:
         return result
     # what is no network needs no words on how far the search for one came

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,6 @@ class Queries:
     """Rows asked and values answered.
 
     With a ``link`` the values are the answers mapped back; what is remembered, and saved, are the answers themselves.
-    ``strict``: rows whose answers have no digits are an error, and not NaN.
 
     Parameters
     ----------
@@ -96,9 +96,8 @@ class Queries:
         self.budget, self.timeout, self.run = budget, timeout, run or Run.of()
         self.way, self.seed = "", 0
         self.link: Link | None = None
-        self.strict = False
-        # rows of another run; a line met a jump; noise measured along a line; what the box is, in words
-        self.resumed, self.jumps, self.roughness, self.what = False, False, np.zeros(1), ""
+        self._without_digits: list[Array] | None = None  # rows without, where that is an error
+        self.resumed = False  # rows of another run
         self._index: dict[int, int] = {}
         self.rate, self.file = rate_limit, save
         self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
@@ -108,6 +107,19 @@ class Queries:
         self._q: int | None = None
         self._raised: Exception | None = None  # by the box, the last time: its traceback is the user's
         self._plain = False
+
+    def begin(self, way: str, budget: int | None = None) -> None:
+        """From now on rows are "chosen" or "random", which a saved log remembers; at most ``budget`` rows in all."""
+        self.way, self.budget = way, self.budget if budget is None else budget
+
+    @contextmanager
+    def digits_only(self) -> Iterator[list[Array]]:
+        """Rows whose answers have no digits are an error here, and not NaN; gives the list of those that were met."""
+        self._without_digits = []
+        try:
+            yield self._without_digits
+        finally:
+            self._without_digits = None
 
     # -- asking ----------------------------------------------------------------------------------------------
 
@@ -156,7 +168,8 @@ class Queries:
         if min(at, default=0) < 0:
             raise Unanswered(f"{at.count(-1)} of {len(X)} rows on a line have no answer")
         values = self._mapped(self.log.answers(np.array(at, dtype=np.intp)))
-        if self.strict and not np.isfinite(values).all():
+        if self._without_digits is not None and not (good := np.isfinite(values).all(axis=1)).all():
+            self._without_digits.append(X[~good])
             raise Unanswered("where it would have to be asked, answers have no digits")
         return values
 
@@ -284,14 +297,16 @@ class Queries:
 
     # -- what is known -----------------------------------------------------------------------------------------
 
-    def data(self, everything: bool = False) -> tuple[Array, Array]:
+    def data(self, everything: bool = False, mapped: bool = True) -> tuple[Array, Array]:
         """X (n, d) and y: (n,), or (n, q) for several outputs; ``everything``: also what was set aside.
 
-        With a link: rows that have digits, mapped back.
+        With a link: rows that have digits, mapped back; not ``mapped``: all rows, as the box answered.
         """
         X, Y = self.answered()
         if not everything and self._aside:
             X, Y = X[self._aside :], Y[self._aside :]
+        if not mapped:
+            return X, Y[:, 0] if self._plain or self._q is None else Y
         if self.link is not None and len(Y):
             Y = self.link.values(Y)
             good = np.isfinite(Y).all(axis=1)

@@ -53,6 +53,7 @@ class RandomRows:
     budget: int
     run: Run
     options: dict[str, Any]
+    rough: Array | None = None  # noise of the answers, as lines measured it
     noise: Array = field(default_factory=lambda: np.zeros(1))
     confirmed: bool = False
 
@@ -172,7 +173,8 @@ class RandomRows:
 
     def _coarse(self) -> None:
         """Few decimals, and what a line found rough, are noise of known size: more units would only fit that."""
-        self.noise = np.maximum(self.noise, self.queries.roughness)
+        if self.rough is not None:
+            self.noise = np.maximum(self.noise, self.rough)
         if self._rounding() > _CLOSE:
             self.noise = np.maximum(self.noise, digits_of(self.queries.data()[1]).rounding)
 

@@ -87,7 +87,8 @@ def check(
     """The request, or what is wrong with it."""
     method = "layers" if method == "auto" and "widths" in options else method
     if method not in METHODS:
-        raise InvalidInput(f"unknown method {method!r}", argument="method", remedy=f"known: {', '.join(METHODS)}")
+        known = ", ".join(name for name in METHODS if name != "layers")  # that one is asked for by widths=
+        raise InvalidInput(f"unknown method {method!r}", argument="method", remedy=f"known: {known}")
     sigma, able = activations.get(activation), METHODS[method]
     source, own = _sorted(able, options)
     affine = own.pop("affine", "keep")

@@ -245,8 +245,7 @@ def _nearly(failure: Failure) -> Words | None:
         return None
     link = "if these are probabilities, link='logit'; otherwise " if probabilities(failure.Y) else ""
     return (
-        f"Nearly explained: the best network has R² = {failure.r2:.4f} on {_unseen(failure)}, but it is not the "
-        "network behind them.",
+        f"The best network has R² = {failure.r2:.4f} on {_unseen(failure)}, but it is not the network behind them.",
         f"As an approximation it may be good enough. For the network itself try {link}more rows, a larger width= or "
         "another activation=.",
     )
