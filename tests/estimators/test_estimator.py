@@ -42,6 +42,7 @@ def test_noisy_data_are_regularised() -> None:
     model = TwoLayerRegressor(random_state=0).fit(X[:200], y[:200])
     assert model.recovery_ is None
     assert model.alpha_ > 0.0
+    assert model.width_ == model.network_.m > 0
     assert model.score(X[200:], y[200:]) > Ridge().fit(X[:200], y[:200]).score(X[200:], y[200:]) + 0.05
 
 

@@ -71,6 +71,8 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
     Attributes
     ----------
     network_ : Network
+    width_ : int
+        Its units: 0 where none did better than an affine function on rows set aside.
     recovery_ : Recovery or None
         The exact recovery, if there was one.
     alpha_ : float
@@ -262,6 +264,11 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         return units.network(moments.tensors)
 
     # -- predicting ------------------------------------------------------------------------------------------------
+
+    @property
+    def width_(self) -> int:
+        """Units of the fitted network."""
+        return int(self.network_.m)
 
     def predict(self, X: Any) -> Array:
         """Values of the network at the rows of X: (n,) or (n, q).
