@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,47 +19,64 @@ from relumine.cli.watch import Watch
 from relumine.recovery.costs import rows_to_ask
 from relumine.results import InvalidInput, Origin, counted
 
+if TYPE_CHECKING:
+    from relumine.extraction import Extraction
+
 __all__ = ["extract"]
 
 _ROWS_SHOWN = 1000
 
 
+_Spec = Annotated[str | None, typer.Argument(help="module:function (also from this folder) or an ONNX file.")]
+_Command = Annotated[
+    str | None, typer.Option(help="A command that reads rows of numbers, a,b,c, and prints a line for each.")
+]
+_Dim = Annotated[int | None, typer.Option(help="Number of inputs; an ONNX file knows it.", min=1, max=10**6)]
+_Depth = Annotated[int | None, typer.Option(help="Number of hidden layers, if you know it; default: found.", min=1)]
+_Widths = Annotated[str | None, typer.Option(help="Units of each hidden layer, if you know them: 32,32.")]
+_Budget = Annotated[int | None, typer.Option(help="Most rows to ask; default: as many as it takes.", min=1, max=10**9)]
+_RandomRows = Annotated[bool, typer.Option("--random", help="Draw all rows instead of choosing them.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say how many rows it would take.")]
+_Mean = Annotated[float | None, typer.Option(help="Where inputs usually are, 0 by default.")]
+_Scale = Annotated[float | None, typer.Option(help="How far from --mean they usually are, 1 by default.")]
+_Low = Annotated[
+    float | None, typer.Option(help="Ask in the range --low … --high instead of N(0, 1); --low 0: positive inputs.")
+]
+_High = Annotated[float | None, typer.Option(help="See --low.")]
+_Fixed = Annotated[str | None, typer.Option(help="Inputs that must not change, by number or name: 3=0.5,age=40.")]
+_Columns = Annotated[str | None, typer.Option(help="Names of the inputs, a,b,c; the function then gets a DataFrame.")]
+_Total = Annotated[float | None, typer.Option(help="The inputs of every row sum to this.")]
+_RateLimit = Annotated[float | None, typer.Option(help="Most rows per second.")]
+_Timeout = Annotated[float, typer.Option(help="Seconds one call may take.")]
+_Workers = Annotated[int, typer.Option(help="Calls at the same time.", min=1, max=1024)]
+_Queries = Annotated[Path | None, typer.Option(help="Keep all questions and answers, .npz.")]
+_Resume = Annotated[bool, typer.Option("--resume", help="Go on from the file of --queries.")]
+
+
 def extract(
-    spec: Annotated[str | None, typer.Argument(help="module:function (also from this folder) or an ONNX file.")] = None,
-    command: Annotated[
-        str | None, typer.Option(help="A command that reads rows of numbers, a,b,c, and prints a line for each.")
-    ] = None,
-    dim: Annotated[int | None, typer.Option(help="Number of inputs; an ONNX file knows it.", min=1, max=10**6)] = None,
+    spec: _Spec = None,
+    command: _Command = None,
+    dim: _Dim = None,
     width: options.Width = None,
-    depth: Annotated[
-        int | None, typer.Option(help="Number of hidden layers, if you know it; default: found.", min=1)
-    ] = None,
-    widths: Annotated[str | None, typer.Option(help="Units of each hidden layer, if you know them: 32,32.")] = None,
-    budget: Annotated[
-        int | None, typer.Option(help="Most rows to ask; default: as many as it takes.", min=1, max=10**9)
-    ] = None,
-    random_rows: Annotated[bool, typer.Option("--random", help="Draw all rows instead of choosing them.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many rows it would take.")] = False,
+    depth: _Depth = None,
+    widths: _Widths = None,
+    budget: _Budget = None,
+    random_rows: _RandomRows = False,
+    dry_run: _DryRun = False,
     activation: options.ActivationName = "relu",
     link: options.Link = None,
-    mean: Annotated[float | None, typer.Option(help="Where inputs usually are, 0 by default.")] = None,
-    scale: Annotated[float | None, typer.Option(help="How far from --mean they usually are, 1 by default.")] = None,
-    low: Annotated[
-        float | None, typer.Option(help="Ask in the range --low … --high instead of N(0, 1); --low 0: positive inputs.")
-    ] = None,
-    high: Annotated[float | None, typer.Option(help="See --low.")] = None,
-    fixed: Annotated[
-        str | None, typer.Option(help="Inputs that must not change, by number or name: 3=0.5,age=40.")
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Names of the inputs, a,b,c; the function then gets a DataFrame.")
-    ] = None,
-    total: Annotated[float | None, typer.Option(help="The inputs of every row sum to this.")] = None,
-    rate_limit: Annotated[float | None, typer.Option(help="Most rows per second.")] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds one call may take.")] = 300.0,
-    workers: Annotated[int, typer.Option(help="Calls at the same time.", min=1, max=1024)] = 1,
-    queries: Annotated[Path | None, typer.Option(help="Keep all questions and answers, .npz.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the file of --queries.")] = False,
+    mean: _Mean = None,
+    scale: _Scale = None,
+    low: _Low = None,
+    high: _High = None,
+    fixed: _Fixed = None,
+    columns: _Columns = None,
+    total: _Total = None,
+    rate_limit: _RateLimit = None,
+    timeout: _Timeout = 300.0,
+    workers: _Workers = 1,
+    queries: _Queries = None,
+    resume: _Resume = False,
     out: options.Out = None,
     report_file: options.ReportFile = None,
     save: options.Save = None,
@@ -83,53 +100,40 @@ def extract(
     relumine extract pricing:premium --columns age,sum,years    a function of a DataFrame
     relumine extract simulator:shares --dim 6 --total 1 --low 0 --high 1
     """  # noqa: D301 - that is how typer is told to keep the lines
-    from relumine.extraction import extract as ask
-
-    box = _box(spec, command)
+    box, layers = _box(spec, command), None if widths is None else options.whole_numbers(widths, "widths")
     talk, outputs = Talk(as_json, quiet), Outputs(out, report_file, save, force)
     outputs.check(*read_files(spec or ""), *([] if queries is None else [queries]))
     check_seconds(seconds)
-    shape = options.image_shape(images, dim) if dim is not None else None
-    layers = None if widths is None else options.whole_numbers(widths, "widths")
+    if dim is not None:
+        options.image_shape(images, dim)
     if dry_run:
-        if dim is None:
-            raise InvalidInput("--dry-run needs --dim, the number of inputs", argument="dim")
         _expected(dim, width, layers)
         return
+    shape = {"width": width, "depth": depth, "widths": layers, "activation": activation, "link": link}
+    region = {"mean": mean, "scale": scale, "low": low, "high": high, "total": total, "fixed": _assignments(fixed)}
+    manner = {"timeout": timeout, "workers": workers, "rate_limit": rate_limit, "save": queries, "resume": resume}
+    limits = {"budget": budget, "seconds": seconds, "queries": "random" if random_rows else "chosen", "rng": seed}
+    named = {"columns": columns_of(columns) or None}
+    with talk.listening(), Watch(seconds, quiet) as watch:
+        found = _found(box, dim, progress=watch, **shape, **region, **manner, **limits, **named)
+    found = replace(found, origin=Origin(source=box, seed=seed))
+    rows = found.X[:_ROWS_SHOWN], found.y[:_ROWS_SHOWN]
+    finish(with_rows(found, *rows), talk, outputs, options.image_shape(images, found.network.d))
+
+
+def _found(box: str, dim: int | None, **given: Any) -> Extraction:
+    """What the library finds; modules of the folder at hand can be named."""
+    from relumine.extraction import extract as ask
+
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does
-    more: dict[str, Any] = {"budget": budget, "depth": depth, "widths": layers}
-    restricted: dict[str, Any] = {"total": total, "fixed": _assignments(fixed), "columns": columns_of(columns) or None}
-    with talk.listening(), Watch(seconds, quiet) as watch:
-        found = ask(
-            box,
-            dim,
-            width,
-            **more,
-            **restricted,
-            queries="random" if random_rows else "chosen",
-            link=link,  # type: ignore[arg-type]  # checked at the door
-            mean=mean,
-            scale=scale,
-            low=low,
-            high=high,
-            timeout=timeout,
-            workers=workers,
-            rate_limit=rate_limit,
-            save=queries,
-            resume=resume,
-            rng=seed,
-            seconds=seconds,
-            activation=activation,
-            progress=watch,
-            on_failure="return",
-        )
-    found = replace(found, origin=Origin(source=box, seed=seed))
-    finish(with_rows(found, found.X[:_ROWS_SHOWN], found.y[:_ROWS_SHOWN]), talk, outputs, shape)
+    return ask(box, dim, **given, on_failure="return")
 
 
-def _expected(dim: int, width: int | None, widths: list[int] | None) -> None:
+def _expected(dim: int | None, width: int | None, widths: list[int] | None) -> None:
     """Says how many rows to expect: for what is known of the box, or for some sizes."""
+    if dim is None:
+        raise InvalidInput("--dry-run needs --dim, the number of inputs", argument="dim")
     if widths is not None and len(widths) > 1:
         rows = rows_to_ask(dim, widths)
         typer.echo(f"{' and '.join(map(str, widths))} hidden units: about {rows:,} rows, within a factor of two")

@@ -29,11 +29,11 @@ __all__ = ["recover", "with_rows"]
 _ROWS_SHOWN = 1000
 _SEARCHED = 6.0  # times the rows needed, the most that a search uses at first
 
+_File = Annotated[str, typer.Argument(help="Rows: csv, parquet, arrow, npz (X, y) or npy; a glob for several files.")]
+
 
 def recover(
-    file: Annotated[
-        str, typer.Argument(help="Rows: csv, parquet, arrow, npz (X, y) or npy; a glob for several files.")
-    ],
+    file: _File,
     target: options.Target = None,
     features: options.Features = None,
     ignore: options.Ignore = None,
@@ -81,21 +81,9 @@ def recover(
             for sentence in source.assumed:
                 talk.note(sentence)
         watch.expected = _expectation(source, width, activation)
-        found = rl.recover(
-            source,
-            None,
-            width,
-            method=method,  # type: ignore[arg-type]
-            activation=activation,
-            link=link,  # type: ignore[arg-type]  # checked at the door
-            rng=seed,
-            starts=starts,
-            seconds=seconds,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            on_failure="return",
-            progress=watch,
-        )
+        how: dict[str, Any] = {"method": method, "activation": activation, "link": link, "rng": seed, "starts": starts}
+        saved: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        found = rl.recover(source, None, width, seconds=seconds, on_failure="return", progress=watch, **how, **saved)
     if source.skipped:
         talk.note(f"left out: {source.skipped} rows with missing values or text")
     few = source.head(_ROWS_SHOWN)
