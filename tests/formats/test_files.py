@@ -17,6 +17,7 @@ import pytest
 
 import relumine as rl
 from relumine import report
+from relumine.formats import files
 from relumine.formats.files import write_atomically
 from relumine.results import NotWritten
 
@@ -62,6 +63,7 @@ def test_what_the_system_refuses(
             file.close()
             refuse()
 
+        monkeypatch.setattr(files, "_OPEN_FILES", tmp_path / "nowhere")  # as on a system without nameless files
         monkeypatch.setattr(Path, "open", opening)
     with pytest.raises(NotWritten, match=re.escape(str(target))) as caught:
         rl.planted.network(2, 1, rng=0).save(target)
@@ -108,6 +110,46 @@ def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
     done.set()
     reader.join()
     assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name are Linux's")
+def test_what_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    try:
+        os.close(os.open(tmp_path, os.O_TMPFILE | os.O_RDWR))
+    except OSError:
+        pytest.skip("not on this file system")
+    code = """
+import sys, time
+from pathlib import Path
+from relumine.formats import files
+from relumine.formats.files import write_atomically
+
+def slowly(file):
+    file.write(b"x" * 1000)
+    print("half", flush=True)
+    time.sleep(60)
+
+write_atomically(Path(sys.argv[1]), slowly)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "a")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"half\n"
+        process.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_file_gets_its_name_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise PermissionError
+
+    if not linked:
+        monkeypatch.setattr(os, "link", refuse)
+    for content in (b"old", b"new" * 1000):
+        write_atomically(tmp_path / "a", lambda file, content=content: file.write(content))  # type: ignore[misc]
+        assert (tmp_path / "a").read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -20,6 +21,7 @@ _REMEDIES: Final = (
     ((errno.EACCES, errno.EPERM, errno.EROFS), f"allow writing in its folder, or {_ELSEWHERE}"),
     ((errno.ENOENT, errno.ENOTDIR), f"make its folder, or {_ELSEWHERE}"),
 )
+_OPEN_FILES = Path("/proc/self/fd")  # on Linux
 
 
 def write_atomically(target: Path, data: bytes | Callable[[BinaryIO], None]) -> None:
@@ -32,13 +34,14 @@ def write_atomically(target: Path, data: bytes | Callable[[BinaryIO], None]) -> 
     temporary = target.parent / f".relumine-{secrets.token_hex(8)}"  # in the same folder: only so is a rename atomic
     try:
         try:
-            with temporary.open("xb") as file:
+            with _new_file(temporary) as file:
                 if callable(data):
                     data(file)
                 else:
                     file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+                _name(file, temporary)
             temporary.replace(target)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -49,6 +52,34 @@ def write_atomically(target: Path, data: bytes | Callable[[BinaryIO], None]) -> 
         remedy = next((words for codes, words in _REMEDIES if refused in codes), _ELSEWHERE)
         why = getattr(error, "strerror", None) or error
         raise NotWritten(f"{target} cannot be written: {why}; {remedy}") from error
+
+
+def _new_file(path: Path) -> BinaryIO:
+    """A file in the folder of ``path``, without a name where there are such: what is killed leaves nothing behind."""
+    if hasattr(os, "O_TMPFILE") and _OPEN_FILES.exists():
+        try:
+            return os.fdopen(os.open(path.parent, os.O_TMPFILE | os.O_RDWR, 0o666), "w+b")
+        except OSError:
+            pass  # not on every file system; what else is wrong shows again below
+    return path.open("xb")
+
+
+def _name(file: BinaryIO, path: Path) -> None:
+    """Give a file without a name this one."""
+    if path.exists():
+        return
+    folder = os.open(_OPEN_FILES, os.O_RDONLY)
+    try:
+        # with a folder for the source, Python follows the link to the open file
+        os.link(str(file.fileno()), path, src_dir_fd=folder, follow_symlinks=True)
+    except OSError:  # not allowed everywhere
+        file.seek(0)
+        with path.open("xb") as copy:
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+    finally:
+        os.close(folder)
 
 
 def _sync(folder: Path) -> None:
