@@ -204,13 +204,19 @@ class Stage:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress callback receives: the stage, the iteration in it, the relative loss, units found so far."""
+    """What a progress callback receives: the stage, the iteration in it, the relative loss, units found so far.
+
+    ``loss`` is NaN where nothing is fitted. Of a black box: ``queries``, the rows asked so far, and how many are
+    ``expected`` for the units found, where that is known.
+    """
 
     stage: str
     iteration: int
     loss: float
     units: int | None = None
     seconds: float = 0.0
+    queries: int | None = None
+    expected: int | None = None
 
 
 ProgressCallback = Callable[[Progress], None]

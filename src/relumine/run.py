@@ -82,11 +82,19 @@ class Run:
         """Whether to come to an end: the time is up, or someone asked."""
         return self.stop.is_set() or self.left <= 0.0
 
-    def report(self, stage: str, iteration: int, loss: float, units: int | None = None, seconds: float = 0.0) -> None:
+    def report(
+        self,
+        stage: str,
+        iteration: int,
+        loss: float = float("nan"),
+        units: int | None = None,
+        seconds: float = 0.0,
+        expected: int | None = None,
+    ) -> None:
         """Tell whoever listens how far it is. A listener that raises KeyboardInterrupt asks the run to stop."""
         if self.progress is not None:
             try:
-                self.progress(Progress(stage, iteration, loss, units, seconds))
+                self.progress(Progress(stage, iteration, loss, units, seconds, expected=expected))
             except KeyboardInterrupt:  # also a Ctrl-C that arrives while the listener is at work
                 self.stop.set()
 

@@ -49,6 +49,14 @@ def test_the_time_expected_grows_with_units_and_rows() -> None:
     assert _expectation(Rows(), 10, "relu")(99) < few < many  # type: ignore[arg-type]
 
 
+def test_a_box_is_told_by_its_rows_and_not_by_a_loss_that_it_has_not() -> None:
+    with Watch(None, quiet=True) as watch:
+        line = watch.line(Progress("gradients of 5 pieces", 1, float("nan"), 4, queries=1200, expected=3000))
+        assert "4 units  1,200 of about 3,000 rows asked" in line
+        assert "loss" not in line
+        assert "12 rows asked" in watch.line(Progress("polish", 2, float("nan"), queries=12))
+
+
 def test_first_interrupt_stops_gently_second_aborts() -> None:
     before, step = signal.getsignal(signal.SIGINT), Progress("start 1", 1, 0.5, 3)  # ignored in a background job
     with Watch(quiet=True) as watch:

@@ -234,3 +234,14 @@ def test_resume_bears_the_rounding_of_single_precision(tmp_path: Path) -> None:
     offset += 0.1
     with pytest.raises(InvalidInput, match="another box"):
         found(single, width=3, save=path, resume=True)
+
+
+def test_progress_counts_what_was_asked() -> None:
+    steps: list[rl.Progress] = []
+    found = rl.extract(rl.planted.network(20, 6, rng=0), dim=20, rng=0, progress=steps.append)
+    asked = [step.queries for step in steps]
+    assert None not in asked
+    assert asked == sorted(asked)
+    assert asked[-1] <= found.queries
+    (expected,) = {step.expected for step in steps if step.expected is not None}
+    assert 0.5 * found.queries < expected < 2.0 * found.queries

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from math import isfinite
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -89,12 +90,18 @@ class Watch:
             self._said = time.perf_counter()
 
     def line(self, step: Progress) -> str:
-        """Stage, loss, units, time."""
+        """Stage, loss, units, rows asked, time."""
         spent = time.perf_counter() - self.began
         clock = f"{duration(spent)}{self._left(step, spent)}"
-        # without units there is no fit, and no loss of one
-        fit = "" if step.units is None else f"  loss {step.loss:7.1e} of the affine fit's  {step.units} units"
-        return f"{step.stage:10s} step {step.iteration:3d}{fit}  {clock}"
+        words = [step.stage if step.queries is not None else f"{step.stage:10s} step {step.iteration:3d}"]
+        if step.units is not None and isfinite(step.loss):  # without units there is no fit, and no loss of one
+            words.append(f"loss {step.loss:7.1e} of the affine fit's")
+        if step.units is not None:
+            words.append(f"{step.units} units")
+        if step.queries is not None:
+            of = "" if step.expected is None else f" of about {step.expected:,}"
+            words.append(f"{step.queries:,}{of} rows asked")
+        return "  ".join([*words, clock])
 
     def _left(self, step: Progress, spent: float) -> str:
         """The time left: at most, where there is a limit; about, where there is an estimate."""

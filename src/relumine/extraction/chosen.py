@@ -18,7 +18,7 @@ from relumine.extraction.queries import Ended
 from relumine.extraction.sampling import Domain
 from relumine.extraction.units import Precision, bluntness, effort, roomiest, units_of_line
 from relumine.network import Network
-from relumine.recovery.costs import lines_to_choose_from
+from relumine.recovery.costs import lines_to_choose_from, rows_to_ask
 from relumine.run import Run
 
 Array = NDArray[np.float64]
@@ -116,7 +116,7 @@ def _search(
 ) -> None:
     """The same, noting what is found as it is found."""
     line = domain.line(run.rng)
-    run.report("first line", 0, 1.0, 0)
+    run.report("first line", 0, units=0)
     (found,) = kinks(ask, [line], most=_most(width), rough=ROUGH, over=lambda: run.over)
     state.network = Network(np.zeros((0, domain.d)), np.zeros(0), np.zeros((len(found.noise.level), 0)))
     state.noise, state.lines, state.refused = found.noise, [line], True
@@ -131,7 +131,9 @@ def _search(
     if not state.rough:
         found = _easiest(ask, domain, run, found, width)
         state.lines = [found.line]
-    run.report(f"gradients of {len(found.t) + 1} pieces", 1, 1.0, len(found.t))
+    run.report(
+        f"gradients of {len(found.t) + 1} pieces", 1, units=len(found.t), expected=rows_to_ask(domain.d, len(found.t))
+    )
     if state.rough:
         state.network, state.lines = _agreed(ask, domain, run, found, width)
     else:
@@ -142,7 +144,7 @@ def _search(
     for number in range(2, (4 if domain.limited else 1) * _LINES + 1):
         line, before = domain.line(run.rng, anchor), state.left
         state.left = _look(ask, state, domain, line, run)
-        run.report("looking for more", number, state.left, state.network.m)
+        run.report("looking for more", number, units=state.network.m)
         if state.left <= 1.0:
             state.reason = ""
             break
@@ -194,7 +196,7 @@ def _agreed(ask: Ask, domain: Domain, run: Run, found: Crossings, width: int | N
     clear = sorted((one for one in every if one.whole), key=bluntness)[:_VOTES]
     nets: list[Network] = []
     for one in clear:
-        run.report(f"gradients of {len(one.t) + 1} pieces", len(nets) + 1, 1.0, len(one.t))
+        run.report(f"gradients of {len(one.t) + 1} pieces", len(nets) + 1, units=len(one.t))
         nets.append(units_of_line(ask, one, Precision.for_noise(one.noise.relative), domain.room))
     if len(nets) < 2:
         return units_of_line(ask, found, Precision.for_noise(found.noise.relative), domain.room), [found.line]
@@ -231,7 +233,7 @@ def _add_units(
         return
     middle = more.pieces[int(np.searchsorted(more.t, 0.0))]
     known = bool((np.abs(middle.value(0.0)) + np.abs(middle.slope) <= state.tolerance(0.0)).all())
-    run.report(f"gradients of {len(more.t)} pieces", len(state.lines), state.left, net.m + len(more.t))
+    run.report(f"gradients of {len(more.t)} pieces", len(state.lines), units=net.m + len(more.t))
     extra = units_of_line(residual, more, precision, domain.room, known)
     state.network = _sum(net, extra, max(_SAME, min(1e4 * state.noise.relative, 1e-2)))
 

@@ -18,7 +18,7 @@ from relumine.extraction.queries import Queries
 from relumine.extraction.region import Where
 from relumine.extraction.ways import Answered, answered, noted
 from relumine.links import Link, LinkName
-from relumine.results import InvalidInput, Recovery, RecoveryFailed, Stage, Status
+from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, Stage, Status
 from relumine.run import Run
 
 Array = NDArray[np.float64]
@@ -183,6 +183,8 @@ def extract(
     where = asked.region.opened(_inputs(dim, box.dim), box.columns)
     run = Run(np.random.default_rng(0), began + asked.limit, asked.progress)
     log = asked.manner.log(where.free.box(box), len(where.free.at), asked.seed, run)
+    if asked.progress is not None:
+        run.progress = _counting(asked.progress, log)
     mapping = None
     if link is not None:
         mapping, where = _linked(link, log, where, queries)
@@ -195,6 +197,11 @@ def extract(
     if on_failure == "raise" and not found.ok and found.status is not Status.INTERRUPTED:
         raise RecoveryFailed(found)
     return found
+
+
+def _counting(progress: ProgressCallback, log: Queries) -> ProgressCallback:
+    """Steps are told with the rows asked so far."""
+    return lambda step: progress(replace(step, queries=log.count))
 
 
 def _inputs(dim: int | None, known: int | None) -> int:

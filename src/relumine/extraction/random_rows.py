@@ -263,7 +263,7 @@ class RandomRows:
         return self.run.over
 
     def _report(self, rows: int) -> None:
-        self.run.report(f"queries to {min(rows, self.budget)}", self.queries.n, 1.0)
+        self.run.report("random rows", self.queries.n, expected=min(rows, self.budget))
 
 
 def _single(y: Array) -> bool:
