@@ -149,7 +149,7 @@ _TEXT: dict[Status, tuple[str, str]] = {
         "which refines by least squares.",
     ),
     Status.NOT_RECOVERED: (
-        "Not recovered: structure is left in the residual",
+        "Not recovered: the network does not explain the data up to noise",
         "Try a larger width= (or width=None, to have it found), more rows, more starts=, or another activation=: the "
         "data may not come from a one-hidden-layer network of this width and activation.",
     ),
