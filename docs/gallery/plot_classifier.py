@@ -2,8 +2,8 @@
 Look inside a trained classifier
 ================================
 
-A classifier gives probabilities. Behind them is a network whose last step is known: the softmax. ``extract`` undoes that
-step and finds the weights of the network from the probabilities alone.
+A classifier gives probabilities. Behind them is a network whose last step is known: the softmax. ``extract`` undoes
+that step and finds the weights of the network from the probabilities alone.
 """
 
 # %%
@@ -25,8 +25,8 @@ model.fit(wine.data, wine.target)
 print(model.predict_proba(wine.data[:3]).round(3))
 
 # %%
-# ``link="auto"`` sees that the answers are probabilities of three classes and undoes the softmax. ``mean`` and ``scale``
-# say where inputs usually are, because the scaler is part of the box.
+# ``link="auto"`` sees that the answers are probabilities of three classes and undoes the softmax. ``mean`` and
+# ``scale`` say where inputs usually are, because the scaler is part of the box.
 
 found = rl.extract(model, link="auto", mean=wine.data.mean(axis=0), scale=wine.data.std(axis=0), rng=0)
 print(found)

@@ -2,8 +2,8 @@
 Two hidden layers behind a black box
 ====================================
 
-A trained network can be called, and nothing else about it is known. Along a line its answers are straight pieces, with a
-bend where a hidden unit switches on. From the bends ``extract`` finds all layers.
+A trained network can be called, and nothing else about it is known. Along a line its answers are straight pieces, with
+a bend where a hidden unit switches on. From the bends ``extract`` finds all layers.
 """
 
 # %%
