@@ -108,7 +108,7 @@ def elsewhere(report: Row) -> dict[str, str]:
     ]
     text = (
         "How many of the 95 % intervals cover the true value, over all entries of W, b and a of the fits called "
-        "`noisy`; last column: only units of which the result names no doubt (not known only roughly, signs determined, "
+        "`noisy`; last column: only units without a doubt in the result (not known only roughly, signs determined, "
         f"no other network that fits about as well). {seeds_of(report)}"
     )
     return {"docs/guarantees.md": "\n\n".join([text, table(header, lines)])}
