@@ -158,8 +158,8 @@ def section(report: Row) -> str:
             "## The hot loops against GEMM",
             "Speed of the loops that take most of the time, over that of bare matrix products (GEMM) of the same size "
             "and precision; one thread; the last row over a copy of the data. Products of conjugate gradients (CG) are "
-            "in single precision; the last column compares them with products in double precision, and so does *before*, "
-            "an earlier version. More than 100 %: our blocks fit the cache, one product of "
+            "in single precision; the last column compares them with products in double precision, and so does "
+            "*before*, an earlier version. More than 100 %: our blocks fit the cache, one product of "
             f"all rows does not. {seeds_of(report)}",
             table(["loop", "size", "time", "before", "of GEMM speed", "of GEMM in double"], rows),
         ]
