@@ -38,7 +38,7 @@ def extract(
     ] = None,
     widths: Annotated[str | None, typer.Option(help="Units of each hidden layer, if you know them: 32,32.")] = None,
     budget: Annotated[
-        int | None, typer.Option(help="How many rows to ask at most; default: as many as it takes.", min=1, max=10**9)
+        int | None, typer.Option(help="How many rows to ask at most; default: two million.", min=1, max=10**9)
     ] = None,
     random_rows: Annotated[
         bool, typer.Option("--random", help="Ask random rows only, instead of chosen ones.")
