@@ -381,7 +381,7 @@ class Certificate:
             lines.append(f"error on unseen rows {self.residual:.3g} of the spread of y, on {rows} kept out of the fit")
         lines += [self.evidence] if self.evidence else []
         if self.noise > 0.0:
-            lines.append(f"standard deviation of what is left {self.noise:.3g}, in the units of y")
+            lines.append(f"standard deviation of what is left {self.noise:.3g}, on the scale of y")
         if np.isfinite(self.condition):
             lines.append(f"condition of the fit {self.condition:.2g}")
         lines += [f"proves: {self.proves}"] if self.proves else []

@@ -68,13 +68,13 @@ def _decided(e: Evidence) -> tuple[Status, str]:
             return found
     if e.rounded:
         return Status.NOISY, (
-            f"{counted(e.units, 'unit')}; what is left has standard deviation {e.noise:.3g} in the units of y, no more "
-            "than their rounding."
+            f"{counted(e.units, 'unit')}; what is left has standard deviation {e.noise:.3g} on the scale of y, no more "
+            "than its rounding."
         )
     if not e.exact:
         return Status.NOISY, (
-            f"{counted(e.units, 'unit')}; what is left looks like noise of standard deviation {e.noise:.3g}, in the "
-            "units of y."
+            f"{counted(e.units, 'unit')}; what is left looks like noise of standard deviation {e.noise:.3g}, on the "
+            "scale of y."
         )
     error, rows = e.checked
     units = counted(e.units, "unit")
