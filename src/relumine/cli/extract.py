@@ -29,27 +29,23 @@ def extract(
     command: Annotated[
         str | None, typer.Option(help="A command that reads rows of numbers, a,b,c, and prints a line for each.")
     ] = None,
-    dim: Annotated[
-        int | None, typer.Option(help="Number of inputs; ONNX files and fitted estimators know it.", min=1, max=10**6)
-    ] = None,
+    dim: Annotated[int | None, typer.Option(help="Number of inputs; an ONNX file knows it.", min=1, max=10**6)] = None,
     width: options.Width = None,
     depth: Annotated[
         int | None, typer.Option(help="Number of hidden layers, if you know it; default: found.", min=1)
     ] = None,
     widths: Annotated[str | None, typer.Option(help="Units of each hidden layer, if you know them: 32,32.")] = None,
     budget: Annotated[
-        int | None, typer.Option(help="How many rows to ask at most; default: two million.", min=1, max=10**9)
+        int | None, typer.Option(help="Most rows to ask; default: as many as it takes.", min=1, max=10**9)
     ] = None,
-    random_rows: Annotated[
-        bool, typer.Option("--random", help="Ask random rows only, instead of chosen ones.")
-    ] = False,
+    random_rows: Annotated[bool, typer.Option("--random", help="Draw all rows instead of choosing them.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many rows it would take.")] = False,
     activation: options.ActivationName = "relu",
     link: options.Link = None,
     mean: Annotated[float | None, typer.Option(help="Where inputs usually are, 0 by default.")] = None,
     scale: Annotated[float | None, typer.Option(help="How far from --mean they usually are, 1 by default.")] = None,
     low: Annotated[
-        float | None, typer.Option(help="Ask only between --low and --high; --low 0 alone: positive inputs.")
+        float | None, typer.Option(help="Ask in the range --low … --high instead of N(0, 1); --low 0: positive inputs.")
     ] = None,
     high: Annotated[float | None, typer.Option(help="See --low.")] = None,
     fixed: Annotated[
@@ -59,9 +55,9 @@ def extract(
         str | None, typer.Option(help="Names of the inputs, a,b,c; the function then gets a DataFrame.")
     ] = None,
     total: Annotated[float | None, typer.Option(help="The inputs of every row sum to this.")] = None,
-    rate_limit: Annotated[float | None, typer.Option(help="How many rows to ask per second at most.")] = None,
+    rate_limit: Annotated[float | None, typer.Option(help="Most rows per second.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.")] = 300.0,
-    workers: Annotated[int, typer.Option(help="How many calls to make at the same time.", min=1, max=1024)] = 1,
+    workers: Annotated[int, typer.Option(help="Calls at the same time.", min=1, max=1024)] = 1,
     queries: Annotated[Path | None, typer.Option(help="Keep all questions and answers, .npz.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the file of --queries.")] = False,
     out: options.Out = None,
