@@ -29,10 +29,12 @@ def page(reports: dict[str, Row]) -> str:
     quick = sum(measure.MINUTES[1] for measure in MEASURES.values())
     parts = [
         "# Benchmarks",
-        "Written by `python -m benchmarks tables` from `docs/results/*.json`; nothing here is typed. "
+        "How often `recover` finds a network exactly, how long it takes beside other methods, and how time and memory "
+        "grow. Terms are in the [glossary](glossary.md). Everything on this page is written by `python -m benchmarks "
+        "tables` from `docs/results/*.json`. "
         f"`make bench-quick` takes {quick:.0f} minutes, `make bench` took {duration(total)} of CPU time; "
         "`python -m benchmarks compare OLD NEW` says what got slower or less exact between two folders of results. "
-        "Times are CPU seconds of one thread, which a busy machine does not lengthen, unless it says otherwise.",
+        "Times are CPU seconds of one thread, which other work hardly changes, unless it says otherwise.",
         *_machines([reports[name]["machine"] for name in ORDER if name in reports]),
     ]
     parts += [short] if (short := bars.section(reports)) else []

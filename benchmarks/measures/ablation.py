@@ -126,8 +126,8 @@ def section(report: Row) -> str:
     more = "; cycles, which count as starts here, and signs as soon as a fit is near" if cycled else ""
     parts = [
         "## What each part contributes",
-        "Our own search with parts left out: the sign-free form |z|/2 or the ordinary one, 1.5 times the units or just "
-        f"as many, directions from the second moment or at random{more}. Variables are projected out in all of them. "
+        "The search of `recover` ([how it works](recover.md)) with parts left out: the sign-free form |z|/2 or the "
+        f"ordinary one, 1.5 times the units or just as many, directions from the second moment or at random{more}. "
         f"Each starts again until a fit is exact or {TIMES:g} times relumine's time (at least {LEAST:g} s) is over. "
         f"{seeds_of(report)}",
     ]

@@ -125,7 +125,7 @@ def section(report: Row) -> str:
             "## The search beside that of version 0.1.0",
             "The same samples and seeds, one thread, CPU time, in one run. *Exact*: every parameter within 1e-8 after "
             "matching, with Wilson's 95 % interval; median times; the last column compares the total time of the "
-            "seeds that both codes have run; †: from an earlier run, when the machine had nothing else to do. A run is "
+            "seeds that both versions have run; †: from an earlier run, on the idle machine. A run is "
             f"stopped after {duration(report['settings']['patience'])} at the latest. Called exact but wrong by more "
             f"than 1e-6, now: {off} of {runs} runs. {seeds_of(report)}",
             table(["problem", "exact before", "exact now", "time before", "time now", "now / before"], lines),

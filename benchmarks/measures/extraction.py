@@ -174,9 +174,10 @@ def section(report: Row) -> str:
         [
             "## Queries to look inside a black box",
             "`extract` on random networks, every weight and bias N(0, 1), on some with hard units, and on networks "
-            "that others trained. *Chosen*: the default, along lines, the width found; *without the certificate*: less "
-            f"its {CERTIFICATE} fresh rows. *Random*: Gaussian rows, the width given; stored from a former run "
-            f"(`--only extraction_random`, commit {former.get('machine', {}).get('commit')}, all cores). *Published*: "
+            "that others trained. *Chosen*: the default, along lines, the width found; *without the certificate*: "
+            f"without the {CERTIFICATE} fresh rows that check the result. *Random*: Gaussian rows, the width "
+            f"given; from a former run (`--only extraction_random`, "
+            f"commit {former.get('machine', {}).get('commit')}, all cores). *Published*: "
             "rows of the attack of Carlini, Jagielski and Mironov (2020) on random networks. *Largest error*: of any "
             "entry of W and b, rows of "
             f"W of length 1, and of a over the largest a. Seed {report['settings']['first']}. "
@@ -191,7 +192,7 @@ def elsewhere(report: Row) -> dict[str, str]:
     keep = (0, 3, 4, 5, 7, 8)
     lines = [[line[i] for i in keep] for line in _lines(report["rows"])]
     words = (
-        "Measured: rows are counted by the box, those of the certificate included; the largest error of an entry of W, "
+        "Measured: rows asked, with those that check the result (the certificate); the largest error of an entry of W, "
         "b (rows of W of length 1) and a (over the largest); CPU time of one thread."
     )
     return {"docs/extract.md": f"{words}\n\n{table([HEADER[i] for i in keep], lines)}"}

@@ -121,10 +121,10 @@ def section(report: Row) -> str:
     ratios = sorted({row["ratio"] for row in report["rows"]})
     most, found, rows = max(ratios), curves(report), []
     asked = ", ".join(f"{r:g}" for r in ratios)
-    alone = "Sizes from (30,30) on, and n/p = 2.5, are relumine's alone. " if report["settings"].get("alone") else ""
+    alone = "From (30,30) on, and at n/p = 2.5, only relumine was run. " if report["settings"].get("alone") else ""
     kept = [row["beside"] for row in report["rows"] if "beside" in row]
     if kept:
-        alone += f"The rows of the others are kept from the run beside relumine {kept[0]}: five times its time. "
+        alone += f"The other methods were run beside relumine {kept[0]}, with five times the time of that version. "
     names = [name for name in METHODS if any(name in methods for methods in found.values())]
     for name in names:
         row = [name]
@@ -148,7 +148,7 @@ def section(report: Row) -> str:
             "## Samples per parameter needed for 95 % exact recovery",
             f"The smallest n/p of {asked} from which on at least 95 % of the seeds are exact; "
             f"the others with {TIMES:g} times relumine's time (at least {LEAST:g} s, at most "
-            f"{report['settings']['cap']:g} s). A cell of theirs ends when 95 % is out of reach. "
+            f"{report['settings']['cap']:g} s). They are stopped as soon as 95 % cannot be reached. "
             f"{alone}{seeds_of(report)}",
             "![Rate against samples per parameter](figures/bench-frontier.svg)",
             table(["method", *found], rows),

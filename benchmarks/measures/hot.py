@@ -156,10 +156,10 @@ def section(report: Row) -> str:
     return "\n\n".join(
         [
             "## The hot loops against GEMM",
-            "Speed of each loop relative to matrix products of the same size and precision and nothing else, one "
-            "thread, in turns; the last row against a copy of the data. Products of conjugate gradients are in single "
-            "precision: in the last column against products in double precision, which is what they were compared "
-            "with *before* the last rounds of improvements. More than 100 %: our blocks fit the cache, one product of "
+            "Speed of the loops that take most of the time, over that of bare matrix products (GEMM) of the same size "
+            "and precision; one thread; the last row over a copy of the data. Products of conjugate gradients (CG) are "
+            "in single precision; the last column compares them with products in double precision, and so does "
+            "*before*, an earlier version. More than 100 %: our blocks fit the cache, one product of "
             f"all rows does not. {seeds_of(report)}",
             table(["loop", "size", "time", "before", "of GEMM speed", "of GEMM in double"], rows),
         ]

@@ -107,9 +107,9 @@ def elsewhere(report: Row) -> dict[str, str]:
         "… of units without a doubt",
     ]
     text = (
-        "Coverage, over the fits called `noisy` and all entries of W, b and a, and how many intervals those are; the "
-        "last column is about the units of which the answer names no doubt: not known only roughly, signs determined, "
-        f"no other network that fits about as well. {seeds_of(report)}"
+        "How many of the 95 % intervals cover the true value, over all entries of W, b and a of the fits called "
+        "`noisy`; last column: only units without a doubt in the result (not known only roughly, signs determined, "
+        f"no other network that fits about as well). {seeds_of(report)}"
     )
     return {"docs/guarantees.md": "\n\n".join([text, table(header, lines)])}
 

@@ -193,7 +193,7 @@ def _on_paper(last: dict[str, Row], rows: float = 1e9, cores: int = 32) -> str:
         for name in linear
     ]
     return (
-        f"**10⁹ rows, on paper.** Every pass is linear, so the cost of one row decides: {'; '.join(each)}. Their "
+        f"**10⁹ rows, extrapolated.** Every pass is linear in the number of rows: {'; '.join(each)}. Their "
         "168 GB (float64, 20 inputs) fit the memory of 16 workers with 16 GB and two cores each."
     )
 

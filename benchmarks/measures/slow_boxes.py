@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 
 NAME = "slow_boxes"
 FULL: Row = {"limit": 20.0, "hangs_at": 1000, "nap": 0.05, "workers": 8, "memory": [784, 128]}
-QUICK: Row = {"limit": 2.0, "hangs_at": 100, "nap": 0.005, "workers": 8, "memory": [100, 10]}
-MINUTES = (1.5, 0.2)
+QUICK: Row = {"limit": 0.5, "hangs_at": 100, "nap": 0.0005, "workers": 8, "memory": [20, 5]}
+MINUTES = (1.5, 0.02)
 
 
 def hanging(limit: float, hangs_at: int) -> Row:

@@ -2,8 +2,8 @@
 Look inside a trained classifier
 ================================
 
-A classifier tells probabilities, not weights. Behind them is a network whose last step is known: the softmax. Undo
-that step, and the network can be read from the answers.
+A classifier gives probabilities. Behind them is a network whose last step is known: the softmax. ``extract`` undoes
+that step and finds the weights of the network from the probabilities alone.
 """
 
 # %%
@@ -25,14 +25,14 @@ model.fit(wine.data, wine.target)
 print(model.predict_proba(wine.data[:3]).round(3))
 
 # %%
-# ``link="auto"`` sees that the answers are probabilities of three classes and undoes the softmax. The scaler is part of
-# the box, so lines begin where the data are.
+# ``link="auto"`` sees that the answers are probabilities of three classes and undoes the softmax. ``mean`` and
+# ``scale`` say where inputs usually are, because the scaler is part of the box.
 
 found = rl.extract(model, link="auto", mean=wine.data.mean(axis=0), scale=wine.data.std(axis=0), rng=0)
 print(found)
 
 # %%
-# The network found answers like the box, on wines that nobody has tasted.
+# The network found gives the same probabilities as the classifier, also for wines that are not in the data.
 
 rng = np.random.default_rng(1)
 bottles = wine.data.mean(axis=0) + 2.0 * wine.data.std(axis=0) * rng.normal(size=(5000, 13))
@@ -40,7 +40,7 @@ difference = np.abs(found.predict(bottles) - model.predict_proba(bottles)).max()
 print(f"largest difference between two probabilities: {difference:.0e}")
 
 # %%
-# What each unit looks at, in standard deviations of the inputs: its weights, and what it says about the three classes.
+# The weights of each unit on the inputs (in standard deviations) and on the three classes.
 
 net = found.network.canonical()
 W = net.W * wine.data.std(axis=0)

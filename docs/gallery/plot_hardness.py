@@ -3,8 +3,8 @@ What hardness looks like
 ========================
 
 Some networks cannot be learned efficiently, as far as anyone knows: many units with nearly isotropic weights (Mondelli
-and Montanari, 2019). Their best simple predictor uses the length of x alone, and an algorithm that does not find the
-weights does little better. ``advise`` knows these regimes before any work is done.
+and Montanari, 2019). A predictor that has not found the weights does little better than one that uses the length of x
+alone. ``advise`` says beforehand whether a problem is of this kind.
 """
 
 # %%

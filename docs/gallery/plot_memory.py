@@ -2,8 +2,8 @@
 More data than memory
 =====================
 
-Rows in files stay in files. A few of them are enough to find the network; then all of them are looked at, chunk by
-chunk, and every single one has a say.
+Files that are larger than memory are read in chunks. A sample of the rows is enough to find the network; then it is
+checked on all the others.
 """
 
 # %%
@@ -27,7 +27,7 @@ for part in range(3):
 
 found = rl.recover(str(folder / "part-*.parquet"), target="y", width=4, rng=0, memory=2e6)
 print(found.status.value, f"{rl.metrics.parameter_error(truth, found.network):.0e}")
-print(f"found from {found.search.rows_searched} rows, decided by {found.search.rows}")
+print(f"found from {found.search.rows_searched} rows; {found.search.rows} in all were checked")
 
 # %%
 # Where the time went.

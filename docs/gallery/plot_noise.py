@@ -7,7 +7,7 @@ parameter a standard error that says how well it is known.
 """
 
 # %%
-# Four units, noise of a tenth of a unit.
+# Four hidden units, and noise of standard deviation 0.1.
 
 import matplotlib.pyplot as plt
 import numpy as np

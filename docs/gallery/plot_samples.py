@@ -2,8 +2,8 @@
 How many samples are enough?
 ============================
 
-A network of m units in d dimensions has m(d+1) parameters that matter. Below about three samples for each of them
-recovery fails, and says so; above, it succeeds at once. There is little in between.
+A network of m units with d inputs has m(d+1) parameters. With fewer than two samples for each of them recovery fails,
+and says so; from three on it succeeds.
 """
 
 # %%

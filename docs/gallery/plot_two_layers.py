@@ -2,8 +2,8 @@
 Two hidden layers behind a black box
 ====================================
 
-A trained network answers questions, and nothing else about it is known. Along a line its answers are straight pieces,
-and every hidden unit bends the line where it switches on. From where the bends are, all layers come back.
+A trained network can be called, and nothing else about it is known. Along a line its answers are straight pieces, with
+a bend where a hidden unit switches on. From the bends ``extract`` finds all layers.
 """
 
 # %%
@@ -38,14 +38,14 @@ axes.set(xlabel="position on the line", ylabel="answer")
 axes.legend(frameon=False)
 
 # %%
-# Depth, widths and weights are found, not asked for.
+# ``extract`` needs to know neither depth nor widths.
 
 found = rl.extract(lambda X: secret(X), dim=64, rng=0)
 print(found.status.value, found.network.widths, "-", found.queries, "rows asked")
 print("largest error in any weight:", f"{rl.metrics.parameter_error(secret, found.network):.0e}")
 
 # %%
-# The first layer as pictures: what each unit looks at.
+# The weights of the first layer, one picture for each unit.
 
 W, _ = found.network.layers[0]
 figure, panels = plt.subplots(2, 8, figsize=(8, 2.2), layout="constrained")

@@ -149,7 +149,7 @@ _TEXT: dict[Status, tuple[str, str]] = {
         "which refines by least squares.",
     ),
     Status.NOT_RECOVERED: (
-        "Not recovered: structure is left in the residual",
+        "Not recovered: the network does not explain the data up to noise",
         "Try a larger width= (or width=None, to have it found), more rows, more starts=, or another activation=: the "
         "data may not come from a one-hidden-layer network of this width and activation.",
     ),
@@ -387,7 +387,7 @@ class Certificate:
             lines.append(f"error on unseen rows {self.residual:.3g} of the spread of y, on {rows} kept out of the fit")
         lines += [self.evidence] if self.evidence else []
         if self.noise > 0.0:
-            lines.append(f"standard deviation of what is left {self.noise:.3g}, in the units of y")
+            lines.append(f"standard deviation of what is left {self.noise:.3g}, on the scale of y")
         if np.isfinite(self.condition):
             lines.append(f"condition of the fit {self.condition:.2g}")
         lines += [f"proves: {self.proves}"] if self.proves else []

@@ -236,7 +236,7 @@ def test_a_failed_recovery_speaks_of_options(tmp_path: Path) -> None:
     assert "a larger --width" in json.loads(result.stdout)["advice"]
     for word in ("width=None", "starts=", "Should work", "samples  "):
         assert word not in section
-    assert "pinned down" not in text
+    assert "is determined" not in text
     assert "per standard deviation of the input" in text
 
 

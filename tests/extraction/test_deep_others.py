@@ -95,7 +95,7 @@ WORDS = {
     "rounded": "jump",
     "noise": "",
     "max-pool": "maxima",
-    "max of many": "does not vanish",
+    "max of many": "do not explain",
     "sorted": "maxima",
     "median": "",
 }

@@ -98,7 +98,7 @@ def test_symmetries_in_words(name: str, symmetry: str) -> None:
     advice = advise(10, 5, name)
     assert symmetry in advice.symmetries
     assert symmetry in str(advice)
-    assert ("the scale of (w, b) from that of a" in advice.symmetries) == ("relu" in name)
+    assert ("how the scale of a unit is shared between (w, b) and a" in advice.symmetries) == ("relu" in name)
     assert "awasthi" not in dict(advice.methods) or name == "relu"
 
 

@@ -362,13 +362,13 @@ def test_a_link_is_shown_as_what_was_observed(word: str, says: str) -> None:
 def test_nothing_is_pinned_down_where_it_is_not() -> None:
     known = replace(recovery(), units=Units((0, 1), (), ()))
     drowned = replace(known.standard_errors, b=np.full(2, 1e3))
-    assert "every parameter is pinned down" in report.render(known)
-    assert "pinned down but for the flip of 1\u00a0unit" in report.render(recovery())
+    assert "every parameter is determined" in report.render(known)
+    assert "determined, but for the sign of (w, b) of 1\u00a0unit" in report.render(recovery())
     assert "2 of 10 numbers are smaller than the standard error" in report.render(
         replace(known, standard_errors=drowned)
     )
     for status in (Status.NOT_RECOVERED, Status.UNDERDETERMINED, Status.AMBIGUOUS):
-        assert "pinned down" not in report.render(replace(known, status=status))
+        assert "is determined" not in report.render(replace(known, status=status))
 
 
 def test_advice_of_the_command_line_replaces_that_of_python() -> None:

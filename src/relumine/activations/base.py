@@ -23,7 +23,7 @@ class Reflection(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One elementwise operation by its ONNX name: ``output`` = ``op``(inputs), which are names or numbers."""
+    """One elementwise operation by its ONNX name: ``output = op(inputs)``. Inputs are names or numbers."""
 
     op: str
     inputs: tuple[str | float, ...]

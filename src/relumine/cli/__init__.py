@@ -46,9 +46,9 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may be given anywhere on the line.")] = False,
     traceback: Annotated[
-        bool, typer.Option("--traceback", help="Show where your own code failed (a black box); may stand anywhere.")
+        bool, typer.Option("--traceback", help="Show where your own code failed (a black box); anywhere on the line.")
     ] = False,
 ) -> None:
     """Find the weights of an unknown neural network from samples of it, or by asking it."""

@@ -21,7 +21,7 @@ def advise(
     activation: Annotated[str, typer.Option(help="relu, tanh, squared_relu, polynomial(0,0,0,1), …")] = "relu",
     samples: Annotated[int, typer.Option(help="Samples you have; 0: say how many are needed.", min=0)] = 0,
     separated: Annotated[
-        bool, typer.Option(help="Weights that are only known to be well separated, not random.")
+        bool, typer.Option(help="Judge for any well separated weights, not only for random ones.")
     ] = False,
     noise: Annotated[bool, typer.Option(help="The labels are noisy.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
@@ -30,7 +30,7 @@ def advise(
 
     By which method, from how many samples or queries, and roughly at what cost on this machine.
 
-    Exit codes: 0 worth trying, 1 hopeless or beyond this machine, 2 bad input.
+    Exit codes: 0 worth trying, 1 hopeless, too few samples or too large for this machine, 2 bad input.
     """
     weights: Literal["random", "separated"] = "separated" if separated else "random"
     layers = options.whole_numbers(width, "width")

@@ -79,7 +79,7 @@ def demo(
         f"  {program} demo --dim 20 --width 40 --seed 7    a larger one\n"
         f"  {program} demo --noise 0.05 --samples 8000     noisy answers\n"
         f"  {program} demo --samples 150                   too few samples: it says so\n"
-        f"  {program} recover your.csv --report out.html   your own rows, and a page to look at\n"
+        f"  {program} recover your.csv --report out.html   your own rows, and a report\n"
         "  python: found = relumine.recover(X, y); print(found)",
         highlight=False,
         soft_wrap=True,

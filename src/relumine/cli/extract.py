@@ -31,24 +31,26 @@ _Spec = Annotated[str | None, typer.Argument(help="module:function (also from th
 _Command = Annotated[
     str | None, typer.Option(help="A command that reads rows of numbers, a,b,c, and prints a line for each.")
 ]
-_Dim = Annotated[int | None, typer.Option(help="Number of inputs; an ONNX file knows it.", min=1, max=10**6)]
+_Dim = Annotated[
+    int | None, typer.Option(help="Number of inputs; ONNX files and fitted estimators know it.", min=1, max=10**6)
+]
 _Depth = Annotated[int | None, typer.Option(help="Number of hidden layers, if you know it; default: found.", min=1)]
 _Widths = Annotated[str | None, typer.Option(help="Units of each hidden layer, if you know them: 32,32.")]
-_Budget = Annotated[int | None, typer.Option(help="Most rows to ask; default: as many as it takes.", min=1, max=10**9)]
-_RandomRows = Annotated[bool, typer.Option("--random", help="Draw all rows instead of choosing them.")]
+_Budget = Annotated[
+    int | None, typer.Option(help="How many rows to ask at most; default: two million.", min=1, max=10**9)
+]
+_RandomRows = Annotated[bool, typer.Option("--random", help="Ask random rows only, instead of chosen ones.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say how many rows it would take.")]
 _Mean = Annotated[float | None, typer.Option(help="Where inputs usually are, 0 by default.")]
 _Scale = Annotated[float | None, typer.Option(help="How far from --mean they usually are, 1 by default.")]
-_Low = Annotated[
-    float | None, typer.Option(help="Ask in the range --low … --high instead of N(0, 1); --low 0: positive inputs.")
-]
+_Low = Annotated[float | None, typer.Option(help="Ask only between --low and --high; --low 0 alone: positive inputs.")]
 _High = Annotated[float | None, typer.Option(help="See --low.")]
 _Fixed = Annotated[str | None, typer.Option(help="Inputs that must not change, by number or name: 3=0.5,age=40.")]
 _Columns = Annotated[str | None, typer.Option(help="Names of the inputs, a,b,c; the function then gets a DataFrame.")]
 _Total = Annotated[float | None, typer.Option(help="The inputs of every row sum to this.")]
-_RateLimit = Annotated[float | None, typer.Option(help="Most rows per second.")]
+_RateLimit = Annotated[float | None, typer.Option(help="How many rows to ask per second at most.")]
 _Timeout = Annotated[float, typer.Option(help="Seconds one call may take.")]
-_Workers = Annotated[int, typer.Option(help="Calls at the same time.", min=1, max=1024)]
+_Workers = Annotated[int, typer.Option(help="How many calls to make at the same time.", min=1, max=1024)]
 _Queries = Annotated[Path | None, typer.Option(help="Keep all questions and answers, .npz.")]
 _Resume = Annotated[bool, typer.Option("--resume", help="Go on from the file of --queries.")]
 

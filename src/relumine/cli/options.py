@@ -62,12 +62,8 @@ Save = Annotated[Path | None, typer.Option(help="Save the whole result, .json, f
 Force = Annotated[bool, typer.Option("--force", help="Write --out even if the network was not recovered.")]
 Seconds = Annotated[float | None, typer.Option(help="Time limit; then the best so far is kept.")]
 Images = Annotated[str | None, typer.Option(help="Show units as images: HEIGHTxWIDTH or 'square'.")]
-Delimiter = Annotated[
-    str | None, typer.Option(help="What separates the columns of a csv file; default: seen from the file.")
-]
-DecimalMark = Annotated[
-    str | None, typer.Option("--decimal", help="'.' or ',' in numbers; default: seen from the file.")
-]
+Delimiter = Annotated[str | None, typer.Option(help="What separates the columns of a csv file; default: recognised.")]
+DecimalMark = Annotated[str | None, typer.Option("--decimal", help="'.' or ',' in numbers; default: recognised.")]
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
 ]
@@ -84,13 +80,17 @@ Method = Annotated[str, typer.Option(help="auto, awasthi or zhong.", autocomplet
 Starts = Annotated[
     int | None,
     typer.Option(
-        help="Most random starts; default: 20, or 1 where theory says that no method can work.", min=1, max=100_000
+        help="Random starts, at most; default: 20, or 1 where theory says that no method can work.",
+        min=1,
+        max=100_000,
     ),
 ]
 Target = Annotated[str | None, typer.Option(help="Output column; default: 'y', or the last one. Several: u,v.")]
 Features = Annotated[str | None, typer.Option(help="Input columns, a,b,c; default: all others.")]
 Ignore = Annotated[str | None, typer.Option(help="Columns to leave out, a,b,c.")]
-Checkpoint = Annotated[Path | None, typer.Option(help="Keep the state of a long run here, and go on from it.")]
+Checkpoint = Annotated[
+    Path | None, typer.Option(help="Save the state of a long run here; the same command goes on from it.")
+]
 CheckpointEvery = Annotated[float, typer.Option(help="Seconds between two writes of --checkpoint.", min=0.0)]
 
 

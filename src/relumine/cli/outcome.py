@@ -48,7 +48,7 @@ def check_file(path: Path, endings: Sequence[str], sources: Sequence[Path] = ())
         raise InvalidInput(f"{path}: {'is a folder' if path.is_dir() else 'there is no such folder'}")
     for other in sources:
         if os.path.realpath(path) == os.path.realpath(other):
-            raise InvalidInput(f"{path} would overwrite what is read or written besides; name another file")
+            raise InvalidInput(f"{path} would overwrite a file that is also read or written; name another")
 
 
 def read_files(name: str) -> list[Path]:
@@ -102,7 +102,7 @@ def _written(
             found.network.save(outputs.network, labels=found.labels._replace(features=tuple(names)))
             written["network"] = str(outputs.network)
         else:
-            talk.warn(f"{outputs.network} was not written: this is no network to trust (--force keeps it all the same)")
+            talk.warn(f"{outputs.network} was not written: the network was not recovered (--force writes it anyway)")
     if outputs.result is not None:
         report.save(found, outputs.result)
         written["result"] = str(outputs.result)

@@ -44,7 +44,7 @@ def predict(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict with a network. Columns go by the names kept with it (.safetensors, a saved result), else by order."""
+    """Predict with a network. Columns are found by name (.safetensors, a saved result), else by position."""
     talk = Talk(as_json, quiet)
     if out is not None:
         check_file(out, (".csv", ".npy"), sources=(network, *read_files(file)))

@@ -160,7 +160,7 @@ def check(options: Mapping[str, Any]) -> Asked:
         _positive("seconds", seconds)
     shape, manner, region = _group(Shape, left), _group(Manner, left), _group(Region, left)
     if link is not None and region.sampler is not None:
-        raise InvalidInput("link= with a sampler: where answers have digits is not known", argument="link")
+        raise InvalidInput("link= and sampler= cannot be combined", argument="link")
     sigma = _search(shape.width, progress, left.pop("on_failure"), left)
     seed = _seed(rng)
     return Asked(manner, region, shape, dim, budget, queries, float(growth), link, seed, seconds, progress, sigma, left)

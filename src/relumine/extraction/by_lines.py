@@ -63,8 +63,8 @@ def by_lines(
     # does it answer at all, where inputs usually are?
     size = np.abs(ask(0.1 * domain.draw(np.random.default_rng(log.seed + 1), _AGAIN))).max()
     if size > 0.0 and not 1.0 / _SIZE < size < _SIZE:
-        word = f"the answers are of size {size:.0e}, and their squares are no longer numbers"
-        raise InvalidInput(word, argument="f", remedy="give answers in another unit")
+        word = f"the answers are of size {size:.0e}, too large or too small to be squared"
+        raise InvalidInput(word, argument="f", remedy="multiply the answers by a suitable number")
     try:
         state = chosen_queries(
             ask,
@@ -181,7 +181,7 @@ def _known_units(status: Status, signs: Signed, width: int | None) -> Units:
     if not status.ok:
         return Units()
     m = len(signs.open)
-    word = f"{(width or 0) - m} of {width} units: none with a kink of its own was found"
+    word = f"{(width or 0) - m} of {width} units were not found: no kink shows them"
     absorbed = (word,) if width is not None and m < width else ()
     return Units(tuple(np.flatnonzero(~signs.open).tolist()), tuple(np.flatnonzero(signs.open).tolist()), absorbed)
 

@@ -151,7 +151,7 @@ def _search(
         if doubtful and _deeper(state, found, deep):  # another line beside it: by chance the first had the same jumps
             return
         doubtful = False
-        state.reason = "what the units found leave of the answers does not vanish"
+        state.reason = "the units found do not explain all of the answers"
         # in a range every line meets other units, and one that meets none says little
         stuck = stuck + 1 if state.left > 0.1 * before and not (domain.limited and gained) else 0
         if run.over or stuck >= _STUCK:

@@ -95,10 +95,10 @@ def extract(
     """Recover the network inside a black box by asking it: about one row per parameter, where each can be chosen.
 
     Along a line the function is piecewise linear, and every unit has a kink on it: the kinks of one long line, and the
-    jumps of the gradient across them, show all units (docs: "Look inside a black box"). The width is found. The rest
-    that the units leave is searched in the same way until there is none, and fresh random rows must agree.
+    jumps of the gradient across them, show all units (docs: "Look inside a black box"). The width is found. What these
+    units do not explain is searched in the same way until nothing is left, and fresh random rows must agree.
 
-    Random rows are asked instead where lines cannot be had, and the result says so: ``queries="random"``, a
+    Random rows are asked instead where lines do not work, and the result says so: ``queries="random"``, a
     ``sampler``, activations other than (leaky) ReLU, answers with noise, a log of random rows that is resumed. With the
     width given the first batch then has 5·width·(d+1) rows, and each further one half as many again; without it widths
     4, 8, 16, … are tried, each with 4 rows per parameter.
@@ -116,7 +116,7 @@ def extract(
     width : int, optional
         Number of hidden units; found when None. Chosen queries do not need it.
     budget : int, optional
-        Most rows to ask; two million by default, 100 000 if they are random.
+        How many rows to ask at most; two million by default, 100 000 if they are random.
     queries : {"chosen", "random"}
         Choose every row by the answers before, or draw all of them.
     link : {"auto", "logit", "softmax", "log"}, optional
@@ -131,17 +131,17 @@ def extract(
     rng : int or Generator, optional
         Seed. The same seed asks the same rows.
     seconds : float, optional
-        Most seconds that this may take: an hour if None; ``float("inf")`` for no limit.
+        Time limit: an hour if None; ``float("inf")`` for no limit.
     on_failure : {"raise", "return"}
         Raise :class:`RecoveryFailed` (which carries the result) or return the result with its status.
     **options
         *The layers.* ``depth``, ``widths``: hidden layers, and the units of each, where they are known: what is found
-        is held against them. Without them (and without ``width``, which says that there is one layer) both are found.
+        is compared with them. Without them (and without ``width``, which says that there is one layer) both are found.
 
         *Where to ask.* ``fixed`` ({name or number of an input: value}): inputs that stay as they are; ``total``: every
         row sums to this; ``sampler(rng, n)``: draws the queries instead.
 
-        *How to ask.* ``rows`` ("one" or "many"; found out): whether a function takes a single row (d,) or many (n, d);
+        *How to ask.* ``rows`` ("one" or "many"; recognised): whether a function takes a single row (d,) or many (n, d);
         ``columns``: names of the inputs, the box is then handed a pandas DataFrame; ``batch`` (4096): most rows in one
         call; ``workers`` (1): calls at the same time, in threads, for boxes that wait rather than compute;
         ``timeout`` (300): seconds that one call may take before it is abandoned and counts as failed; ``retries`` (4),

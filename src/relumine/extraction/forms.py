@@ -40,7 +40,7 @@ def estimator(f: Any, link: str | None) -> Callable[[Any], Any]:
         if hasattr(f, "predict_proba"):
             raise InvalidInput(
                 f"predict of the classifier {type(f).__name__} gives labels: on which side of a boundary a row is, and "
-                "nothing about how far",
+                "nothing about how far from it",
                 argument="link",
                 remedy="link='auto' asks predict_proba instead and maps the probabilities back",
             )

@@ -79,7 +79,7 @@ def _no_network(e: BoxEvidence) -> tuple[Status, str] | None:
 
 
 def _half_way(e: BoxEvidence) -> tuple[Status, str] | None:
-    return (Status.NOT_RECOVERED, f"{_certain(e)}Then it ended: {e.reason}.") if e.reason else None
+    return (Status.NOT_RECOVERED, f"{_certain(e)}The search ended there: {e.reason}.") if e.reason else None
 
 
 def _something_left(e: BoxEvidence) -> tuple[Status, str] | None:

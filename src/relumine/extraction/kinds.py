@@ -221,6 +221,6 @@ def _rounded(rows: Array) -> Kind | None:
     for k in range(_DECIMALS + 1):
         scaled = rows * 10.0**k
         if (np.abs(scaled - np.round(scaled)) <= 1e-9 * min(size, 1.0) + 1e-15 * np.abs(scaled)).all():
-            word = f"The answers are rounded to {k} decimals: ask for more of them, or for answers in a smaller unit."
+            word = f"The answers are rounded to {k} decimals: ask for more of them, or for answers on a larger scale."
             return Kind("rounded", word)
     return None

@@ -60,7 +60,7 @@ class Linked(Domain):
                 return kept
             nearer *= 1.0 if good.mean() > 0.3 else 0.7
         raise InvalidInput(
-            f"hardly any answer has digits: only {len(kept)} of {n * _TRIES} rows have probabilities away from 0 and 1",
+            f"nearly all probabilities are 0 or 1 to rounding: only {len(kept)} of {n * _TRIES} rows have others",
             argument="mean",
             remedy="say where inputs usually are (mean=, scale=), or ask a box that gives logits",
         )
@@ -109,7 +109,7 @@ def linked(asked: str, log: Queries, domain: Domain) -> tuple[Link | None, Domai
     good = np.isfinite(values).all(axis=1)
     if not good.any():
         raise InvalidInput(
-            "no answer has digits: every probability asked for is 0 or 1 to rounding",
+            "every probability asked for is 0 or 1 to rounding, which says nothing about the network",
             argument="mean",
             remedy="say where inputs usually are (mean=, scale=), or ask a box that gives logits",
         )

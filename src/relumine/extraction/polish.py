@@ -214,7 +214,7 @@ def signed(net: Network, activation: Activation, *, rough: bool = False, seconds
     if not net.m:
         return Signed(net, "", np.zeros(0, dtype=bool))
     limit = _ROUGHLY if rough else _VANISHES
-    word = "no choice of signs removes the affine part, or leaves an output bias; it is kept"
+    word = "no choice of unit signs makes the affine part vanish, so it is part of the network"
     tried = [as_leaky(net, activation.slope) if isinstance(activation, LeakyReLU) else net]
     slope = None if isinstance(activation, LeakyReLU) or rough else _slope(net)
     if slope is not None:
@@ -228,7 +228,7 @@ def signed(net: Network, activation: Activation, *, rough: bool = False, seconds
                 continue
             found = turned.network
             pure = found.replace(v=np.zeros_like(found.v), c=found.c if bias else np.zeros_like(found.c))
-            how = turned.how + ("; an output bias stays" if bias else "")
+            how = turned.how + ("; an output bias is kept" if bias else "")
             if form is not tried[0]:
                 how += f"; the affine part is that of leaky ReLU units of slope {slope:.6g}"
             return Signed(pure, how, _open(pure, bias))

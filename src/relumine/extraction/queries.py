@@ -170,7 +170,7 @@ class Queries:
         values = self._mapped(self.log.answers(np.array(at, dtype=np.intp)))
         if self._without_digits is not None and not (good := np.isfinite(values).all(axis=1)).all():
             self._without_digits.append(X[~good])
-            raise Unanswered("where it would have to be asked, answers have no digits")
+            raise Unanswered("the rows it needs have probabilities of 0 or 1 to rounding, which say nothing")
         return values
 
     def _mapped(self, Y: Array) -> Array:

@@ -118,7 +118,7 @@ class Region:
         if self.total is not None and not (isinstance(self.total, int | float | np.number) and np.isfinite(self.total)):
             raise InvalidInput(f"total is the sum of the inputs of a row, got {self.total!r}", argument="total")
         if self.total is not None and self.sampler is not None:
-            raise InvalidInput("total= with a sampler: the sampler draws whole rows", argument="total")
+            raise InvalidInput("total= and sampler= cannot be combined", argument="total")
 
     def opened(self, d: int, columns: Sequence[str] | None) -> Where:
         """Where to ask a box of d inputs."""

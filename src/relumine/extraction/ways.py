@@ -108,7 +108,7 @@ def _why_random(log: Queries, where: Where, asked: Asked) -> str:
     if not (asked.activation.name == "relu" or isinstance(asked.activation, LeakyReLU)):
         return f"a network of {asked.activation.name} units is not piecewise linear"
     if set(asked.search) - {"activation"}:
-        return f"{', '.join(sorted(set(asked.search) - {'activation'}))} belong to a search among random rows"
+        return f"{', '.join(sorted(set(asked.search) - {'activation'}))} can only be used with random rows"
     return ""
 
 

@@ -95,7 +95,7 @@ class Link:
         near = f"where every probability is above {least:.0e}" if self.form.probabilities else f"above {least:.0e}"
         return (
             self.form.note,
-            f"answers were used {near}: smaller ones have too few digits, and nothing is said about kinks there",
+            f"answers were used {near}: smaller ones have too few digits, so kinks there are not found",
         )
 
 
@@ -113,10 +113,10 @@ def link_of(asked: str, Y: Array, rounded: bool = False) -> Link | None:
         if asked == "auto" and not sums_to_one(Y):
             return None
         raise InvalidInput(
-            "every answer is 0 or 1: labels, or probabilities without digits; a label says on which side of a boundary "
-            "a row is, and nothing about how far",
+            "every answer is 0 or 1: labels, or probabilities rounded to these; a label says on which side of a "
+            "boundary a row is, and nothing about how far from it",
             argument="link",
-            remedy="ask for probabilities (predict_proba), near rows that they do not decide (mean=, scale=)",
+            remedy="ask for probabilities (predict_proba), at rows where they are neither 0 nor 1 (mean=, scale=)",
         )
     forms = [form for form in FORMS if (form.recognised if asked == "auto" else form.name == asked)]
     fits = next((form for form in forms if not form.refusal(Y)), None)

@@ -108,7 +108,7 @@ class Advice:
             lines += [
                 "",
                 f"samples  {self.samples:,} {data}{have} ({self.parameters - affine:,} parameters, and {affine:,} "
-                "of an affine part)",
+                "for an affine part)",
                 f"memory   {_size(self.memory_bytes)}",
                 f"time     {_duration(self.seconds)} on this machine (rough: within a factor of three or so)",
             ]
@@ -118,7 +118,7 @@ class Advice:
                 f"queries  about {self.queries:,} rows for extract, if it is a black box that you may ask anywhere "
                 f"({_duration(self.asking_seconds)}, and the time of the box)"
             ]
-        remarks = [*(f"no data can tell {what}" for what in self.symmetries), *self.remarks]
+        remarks = [*(f"data cannot tell {what}" for what in self.symmetries), *self.remarks]
         return "\n".join(lines + ([""] if remarks else []) + [f"- {remark}" for remark in remarks])
 
 
@@ -226,7 +226,7 @@ def _several_layers(dim: int, widths: tuple[int, ...], sigma: Activation, noise:
     remarks = ["the estimate holds within a factor of two for layers like those of docs/deep.md"]
     title = "Should work"
     if noise:
-        title = "Not with noise: every layer costs digits"
+        title = "Not with noise: every further layer needs more digits than noisy answers have"
     elif len(widths) > 3:
         title = "The first layers should work; more than three are seldom found whole"
     elif any(b > a for a, b in pairwise(sizes)):
@@ -249,20 +249,23 @@ def _several_layers(dim: int, widths: tuple[int, ...], sigma: Activation, noise:
         memory_bytes=_MEMORY_BASE + _MEMORY_OVER_DATA * 8 * rows * (dim + 1),
         seconds=seconds_of_asking(rows, deep=True),
         hardness=_LAYERS,
-        symmetries=("the order of the units in a layer", "the scale of a unit from that of the weights behind it"),
+        symmetries=(
+            "the order of the units in a layer",
+            "how the scale of a unit is shared with the weights behind it",
+        ),
         remarks=tuple(remarks),
     )
 
 
 def _methods(d: int, m: int, sigma: Activation, where: Regime) -> tuple[tuple[str, str], ...]:
     doubt = " (but see above: do not expect it to succeed)" if where.verdict == "hard" else ""
-    found = [("auto", "least squares with restarts; exact where it ends, and it says so where it does not" + doubt)]
+    found = [("auto", "least squares with restarts; the result says whether it is exact" + doubt)]
     if sigma.name == "relu" and where.order is not None:
         order = 2 * where.order + 2
         cost = f"tensors of order {order}, {_size(8 * packed_size(min(d, m), order))}"
-        found.append(("awasthi", f"a theorem for Gaussian inputs, ℓ = {where.order} ({cost}); far more samples"))
+        found.append(("awasthi", f"proved for Gaussian inputs, order={where.order} ({cost}); needs far more samples"))
     if sigma.homogeneity is not None and m <= d and _shows_tensors(sigma):
-        found.append(("zhong", "a theorem for Gaussian inputs, no biases and output weights ±1; more samples"))
+        found.append(("zhong", "proved for Gaussian inputs, no biases and output weights ±1; needs more samples"))
     return tuple(found)
 
 
@@ -274,7 +277,7 @@ def _shows_tensors(sigma: Activation) -> bool:
 def _symmetries(sigma: Activation) -> tuple[str, ...]:
     found = ["the order of the units"]
     if sigma.homogeneity is not None:
-        found.append("the scale of (w, b) from that of a")
+        found.append("how the scale of a unit is shared between (w, b) and a")
     if sigma.reflection is not None:
         scale, slope, constant = sigma.reflection
         if scale < 0.0:
@@ -299,9 +302,9 @@ def _about_samples(n: int, p: int, per: int, named: int | None, noise: bool) -> 
 
 def _about_noise(noise: bool) -> list[str]:
     if not noise:
-        return ["noisy labels: the same search with standard errors; take twice the samples or more"]
+        return ["if the labels are noisy: the same search, with standard errors; take twice the samples or more"]
     return [
-        "with noise every parameter gets a standard error, which four times the samples halve; weak units may drown",
+        "with noise every parameter gets a standard error, halved by four times the samples; weak units may be missed",
         "that is twice what exact data need; take more where the noise is as large as the signal",
     ]
 

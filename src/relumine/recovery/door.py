@@ -82,7 +82,7 @@ def recover(
     link : {"auto", "logit", "softmax", "log"}, optional
         y is a function of the network: a probability for each output (or two classes), the probabilities of several
         classes, an exponential. "auto": probabilities are recognised. The network gives logits, and ``.predict`` what
-        was observed. Rows with a probability too small to have digits are left out.
+        was observed. Rows with a probability too close to 0 or 1 to be precise are left out.
     sample_weight : (n,) array, optional
         Row weights (inverse noise variances); the name of a column for files.
     checkpoint : path, optional
@@ -91,8 +91,8 @@ def recover(
     rng : int or Generator, optional
         Seed. The same seed gives the same answer.
     starts : int, optional
-        Most starts before giving up (each is another random initialisation, followed by cycles while they help, three
-        rounds for each start in all): 20, or one where theory says that no number of them helps
+        How many starts to make at most (each is another random initialisation, followed by cycles while they help; at
+        most three rounds for each start in all): 20, or one where theory says that no number of them helps
         (:func:`relumine.advise` calls it hard).
     seconds : float, optional
         Time limit: 600 by default, and more where the sums over all rows alone would take long; none with a
@@ -108,8 +108,8 @@ def recover(
         ``target``, ``features``, ``ignore`` (column names), ``one_hot``, ``impute``, ``bad_rows``, ``storage``,
         ``engine``, ``client``, …: for the source of the samples, see :func:`relumine.data.sources.open_source`.
         ``memory`` (512e6): bytes that rows from a source may take; beyond that the search works on as many as fit, and
-        all others are passed over where they are.
-        ``affine`` ("keep"; or "consolidate"): where the affine part v·x + c cannot be removed by signs, keep it or
+        all others are read chunk by chunk.
+        ``affine`` ("keep"; or "consolidate"): where no choice of unit signs removes the affine part v·x + c, keep it or
         write it as two more ReLU units. ``checkpoint_every`` (30): seconds between two writes of the checkpoint, which
         is also written at the end of each minimisation. ``widths=(m1, m2, …)``: an experiment, several hidden layers of
         so many units from exact samples of one output; a handful of units in each, and about 20 rows per parameter.
@@ -125,7 +125,7 @@ def recover(
     Raises
     ------
     InvalidInput
-        Before any work: an argument that cannot be used, an option that nobody knows, what the method cannot do.
+        Before any work: an argument that cannot be used, an unknown option, something that the method cannot do.
         Before any long work: shapes, NaN, strings, dependent inputs.
     RecoveryFailed
         The network was not recovered and ``on_failure`` is "raise". (An interrupted run returns what it has.)

@@ -68,13 +68,13 @@ def _decided(e: Evidence) -> tuple[Status, str]:
             return found
     if e.rounded:
         return Status.NOISY, (
-            f"{counted(e.units, 'unit')}; what is left has standard deviation {e.noise:.3g} in the units of y, no more "
-            "than their rounding."
+            f"{counted(e.units, 'unit')}; what is left has standard deviation {e.noise:.3g} on the scale of y, no more "
+            "than its rounding."
         )
     if not e.exact:
         return Status.NOISY, (
-            f"{counted(e.units, 'unit')}; what is left looks like noise of standard deviation {e.noise:.3g}, in the "
-            "units of y."
+            f"{counted(e.units, 'unit')}; what is left looks like noise of standard deviation {e.noise:.3g}, on the "
+            "scale of y."
         )
     error, rows = e.checked
     units = counted(e.units, "unit")
@@ -120,13 +120,16 @@ def _singular(e: Evidence) -> tuple[Status, str] | None:
     if not e.condition >= _SINGULAR:
         return None
     fact = "Every row is reproduced" if e.exact else "What is left looks like noise"
-    return Status.AMBIGUOUS, f"{fact}, but the fit is singular: some parameters can change freely."
+    return Status.AMBIGUOUS, f"{fact}, but the fit is singular: some parameters can change unnoticed."
 
 
 def _lattice(e: Evidence) -> tuple[Status, str] | None:
     if not (e.units and e.discrete):
         return None
-    return Status.AMBIGUOUS, "Every row is reproduced, but each input takes only a few values: kinks are unseen."
+    return (
+        Status.AMBIGUOUS,
+        "Every row is reproduced, but each input takes only a few values: kinks between them do not show.",
+    )
 
 
 def _unconfirmed(e: Evidence) -> tuple[Status, str] | None:
@@ -188,7 +191,7 @@ def _chance(e: Evidence) -> tuple[Status, str] | None:
         return None
     return (
         Status.NOT_RECOVERED,
-        "The hidden units explain no more than chance would: affine plus noise, it seems.",
+        "The hidden units explain no more than chance would: the data look like an affine function and noise.",
     )
 
 
@@ -214,8 +217,8 @@ def _left_out(e: Evidence) -> tuple[Status, str] | None:
     if e.confirmations is None or not e.confirmations.press > _PRESS:
         return None
     return Status.UNDERDETERMINED, (
-        f"Each row left out in turn is missed by {e.confirmations.press:.2g} times the noise claimed: too few rows "
-        "are free to contradict."
+        f"Each row left out in turn is missed by {e.confirmations.press:.2g} times the noise claimed: there are "
+        "too few rows for this many parameters."
     )
 
 
@@ -223,8 +226,8 @@ def _on_a_few_rows(e: Evidence) -> tuple[Status, str] | None:
     if e.confirmations is None or e.confirmations.carried >= _CARRIED or e.rows < 6 * _CARRIED:
         return None
     return Status.NOT_RECOVERED, (
-        f"What is left sits on about {e.confirmations.carried:.0f} of {e.rows} rows: outliers, or something that only "
-        "those see."
+        f"About {e.confirmations.carried:.0f} of {e.rows} rows carry nearly all of what is left: outliers, or "
+        "something that only those rows show."
     )
 
 

@@ -35,7 +35,7 @@ def mapped_back(data: Samples | Source, asked: str, memory: float) -> tuple[Link
     Z = link.values(rows.Y)
     good = np.isfinite(Z).all(axis=1)
     if good.sum() < 2:
-        raise InvalidInput("no probability has digits: each is 0 or 1, or rounded to a few decimals", argument="link")
+        raise InvalidInput("all probabilities are 0 or 1, or rounded to a few decimals", argument="link")
     y = Z[good, 0] if rows.vector or link.form.stacked else Z[good]
     weight = None if rows.weight is None else rows.weight[good]
     left = f"{counted(int((~good).sum()), 'row')} with too few digits left out" if not good.all() else ""

@@ -60,7 +60,7 @@ def orient(net: Network, *, exact: bool = True, bias: bool = False, seconds: flo
     if M.shape[0] >= net.m and singular[-1] > 1e-9 * singular[0]:
         flips, how = np.linalg.lstsq(M, -affine, rcond=None)[0] > 0.5, LINEAR
     else:
-        how = "unit signs found: with them no affine part is left"
+        how = "unit signs found: with these no affine part is needed"
         if exact:
             flips = some_subset(M / size, -affine / size, 1e-8, seconds=seconds)
         else:

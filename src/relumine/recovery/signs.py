@@ -69,7 +69,7 @@ def settle(task: Task, at: Projection, run: Run, *, hurried: bool = False, doubt
     """
     net = task.shape.network(at.U, at.A, task.tau + at.tau)
     loss = at.loss / max(task.rows.norm2, np.finfo(float).tiny) if task.bent.any() else 0.0
-    kept = "no choice of signs that removes the affine part, or leaves an output bias, was found"
+    kept = "no choice of unit signs makes the affine part vanish, so it is part of the network"
     with_affine = Answer(net, task.rows, at.model, at.squares, loss, task.is_exact(at.squares), AFFINE, kept)
     if not net.m:
         return replace(with_affine, signs="")
@@ -95,7 +95,7 @@ def _signed(task: Task, answer: Answer, free: slice, seconds: float, run: Run) -
         blind = one_sided(task, net, times=2)
         if bias or not blind or net.m > _ALL_FLIPS or net.activation.reflection != RELU.reflection:
             return None
-        U, how = _from_the_remainder(task, net, blind[0]), "unit signs found, and one unit from what the others leave"
+        U, how = _from_the_remainder(task, net, blind[0]), "unit signs found, and one unit from what is left"
     # refit without the rest of the affine part: that it vanishes is information, and uses it
     rows, plain = task.plain.centred(task.tau[-1]) if bias else task.plain, shape_of(net.activation, sign_free=False)
     fit = minimise(rows, plain, U, POLISH if exact else noisy_polish(task.values), run=run)
@@ -106,7 +106,7 @@ def _signed(task: Task, answer: Answer, free: slice, seconds: float, run: Run) -
     tau = np.zeros_like(task.tau)
     tau[free] = (task.tau + fit.at.tau)[free]
     pure = plain.network(fit.at.U, fit.at.A, tau)
-    how += "; an output bias stays" if bias else ""
+    how += "; an output bias is kept" if bias else ""
     signed = Answer(pure, rows, fit.at.model, fit.at.squares, loss, now_exact, free, how)
     if now_exact or not _flips(net):
         return signed
@@ -190,10 +190,10 @@ def known_units(answer: Answer, net: Network, width: int | None, status: Status)
     """Which units are known how well, and what to tell about signs and absorbed units."""
     remarks, absorbed = [], []
     if answer.signs and (status.ok or status is Status.AMBIGUOUS):  # of other networks the signs mean nothing
-        remarks.append(f"{answer.signs}; it is kept" if answer.free == AFFINE else answer.signs)
+        remarks.append(answer.signs)
     if width is not None and net.m < width:
         absorbed.append(
-            f"{width - net.m} of {width} units: on these data they are affine, or equal to others up to an affine part"
+            f"{width - net.m} of {width} units are left out: on these data they never switch, or are like others"
         )
     if not status.ok or not net.m:
         return Units((), (), tuple(absorbed)), remarks
@@ -208,7 +208,7 @@ def known_units(answer: Answer, net: Network, width: int | None, status: Status)
         flippable |= answer.open
         remarks.append("the noise leaves some signs open: other choices leave an affine part that is no larger")
     elif flippable.any() and answer.free != AFFINE:
-        remarks.append("several choices of signs give the same function (Theorem 3.4)")
+        remarks.append("several choices of signs give the same function (Awasthi et al. 2021, Theorem 3.4)")
     known, unknown = np.flatnonzero(~flippable), np.flatnonzero(flippable)
     return Units(tuple(known.tolist()), tuple(unknown.tolist()), tuple(absorbed)), remarks
 

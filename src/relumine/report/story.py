@@ -51,7 +51,7 @@ _SURE = {
     Status.INTERRUPTED: "Not sure at all: the search was stopped. This is the best network so far.",
     Status.AMBIGUOUS: "The function is right on these data, but other networks may compute it just as well.",
     Status.UNDERDETERMINED: "Not sure at all: there are too few samples for a network of this size.",
-    Status.NOT_RECOVERED: "Do not trust these weights: the fit leaves structure behind, so this is not the network.",
+    Status.NOT_RECOVERED: "Do not trust these weights: the fit does not explain the data, so this is not the network.",
 }
 
 
@@ -122,7 +122,7 @@ def cards(found: Recovery) -> list[Card]:
     remark = f"{_count(net.d, 'input')}, {_count(net.parameters, 'parameter')}"
     out.append(Card(str(net.m), "hidden units", remark))
     if certificate.noise > 0.0:
-        remark = "standard deviation of what is left, in the units of y"
+        remark = "standard deviation of what is left, on the scale of y"
         out.append(Card(f"{certificate.noise:.3g}", "noise in y" if found.ok else "left over", remark))
     if found.ok and net.m and np.isfinite(certificate.condition):  # of a wrong network it says nothing
         out.append(Card(scientific(certificate.condition), "condition", _pinned_down(found)))
@@ -140,15 +140,15 @@ def _pinned_down(found: Recovery) -> str:
     """What the condition number says, and what it does not."""
     net, se = found.network, found.standard_errors
     if found.certificate.condition >= 1e8:
-        return "some parameters are barely seen"
+        return "some parameters are barely determined"
     if found.units.up_to_sign:
-        return f"pinned down but for the flip of {_count(len(found.units.up_to_sign), 'unit')}"
+        return f"determined, but for the sign of (w, b) of {_count(len(found.units.up_to_sign), 'unit')}"
     keys = ["W", "b", "a", *(["v"] if np.any(net.v) else []), *(["c"] if np.any(net.c) else [])]
     drowned = 0 if se is None else sum(int(np.sum(getattr(se, k) > np.abs(getattr(net, k)))) for k in keys)
     if drowned:
         total = sum(getattr(net, k).size for k in keys)
         return f"{drowned} of {total} numbers {'is' if drowned == 1 else 'are'} smaller than the standard error"
-    return "every parameter is pinned down"
+    return "every parameter is determined"
 
 
 def choose(importance: Array, most: int, what: str, reason: str) -> Cut:

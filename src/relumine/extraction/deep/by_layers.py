@@ -52,7 +52,7 @@ class Rest:
         for W, b in self.layers[::-1]:
             X = np.asarray(np.linalg.lstsq(W, (X - b).T, rcond=None)[0].T, dtype=np.float64)
         if np.abs(self.activations(X) - wanted).max(initial=0.0) > 1e-8 * (1.0 + np.abs(wanted).max(initial=0.0)):
-            raise InvalidInput("some of these activations are those of no input that could be found", argument="H")
+            raise InvalidInput("for some of these activations no input was found that has them", argument="H")
         return self.ask(X)
 
 
@@ -101,7 +101,7 @@ def _evidence(
 ) -> BoxEvidence:
     """What is known about the network, or about the layers in front of what was not found."""
     notes = (*found.notes, *found.doubts)
-    unshown = "anything about units, or weights between units, that no row asked brings into play"
+    unshown = "anything about units, or weights between units, that do not matter at any row asked"
     if not found.exact:
         certain = tuple(len(b) for _, b in layers)
         ended, reason = (found.reason, "") if found.stopped else ("", found.reason)
@@ -111,7 +111,7 @@ def _evidence(
     if depth is not None and depth != len(has):
         other = f"depth={depth} was asked for."
     elif widths is not None and tuple(widths) != tuple(has):
-        other = f"widths={tuple(widths)} were asked for: units that never change sides do not show."
+        other = f"widths={tuple(widths)} were asked for: units that never switch do not show."
     return BoxEvidence(
         found=f"{counted(len(has), 'hidden layer')} of {', '.join(map(str, has))} units",
         fresh=found.confirmed,

@@ -105,7 +105,9 @@ def _rank(at: Inquiry, net: DeepNetwork) -> list[str]:
     X = at.ask.data()[0]
     found, most = rank(net, X[at.rng.permutation(len(X))[: 3 * net.parameters]])
     if found == most:
-        return [f"the Jacobian has its full rank {most} (parameters less units): no other parameters near by will do"]
+        return [
+            f"the Jacobian has its full rank {most} (parameters less units): no others close to these give the same"
+        ]
     return [f"the Jacobian has rank {found} of {most}: some parameters can change without any answer asked changing"]
 
 

@@ -190,14 +190,14 @@ class _Looks:
         charts, starts, ends = chords(at.known, count, at.rng, self.pairs)
         self.pairs = None
         if not charts:
-            self.why = f"no chart in which the active units of layer {k} move freely"
+            self.why = f"no region in which the active units of layer {k} can move one by one"
             return False
         layer.look(charts, starts, ends, given)
         if not k:
             layer.probe()
             _check(layer)
         if turn >= 5 and not layer.witnesses:
-            raise Stop(f"layer {k + 1}: f does not bend behind the layers found, and is not an affine map of them")
+            raise Stop(f"layer {k + 1}: no kinks behind the layers found, but no affine function of them")
         return True
 
     def last(self, turn: int, seen: list[Unit]) -> Found | None:
@@ -225,7 +225,7 @@ class _Looks:
             self.why = f"{len(some)} units, the signs of {int((xi == 0).sum())} are open"
             if xi.all():
                 W, b = xi[:, None] * np.array([u.w for u in some]), xi * np.array([u.c for u in some])
-                self.why = f"{len(some)} units, and the box sees more than they do"
+                self.why = f"{len(some)} units, and the box depends on more than these"
                 if at.complete(Known(at.dim, (*at.known.layers, (W, b)))):
                     found.append((W, b))
             elif some is units or len(some) == len(units):

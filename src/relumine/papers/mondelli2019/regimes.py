@@ -83,7 +83,7 @@ def regime(d: int, r: int, activation: str | Activation = "relu", weights: Weigh
         return Regime("open", f"One input and {r} units: the tensor methods need d ≥ 2; a fit has to find them.", None)
     where = f"{r} {name} units in {d} dimensions are {r / d:.3g} times as many units as inputs"
     if sigma.name == "relu":
-        reason = f"{where}. In general position they are determined, and tensors of order {2 * order + 2} show them."
+        reason = f"{where}. Almost all of these are determined by their tensors of order {2 * order + 2}."
         return Regime("known", reason, order)
     return Regime(
         "open",
@@ -99,7 +99,7 @@ def _polynomial(d: int, r: int, sigma: Polynomial, weights: Weights) -> Regime:
     if p == 1:
         return Regime("not determined", "A sum of linear units is one linear function: it shows only Σ a_i w_i.", None)
     if p == 2:
-        reason = "A sum of quadratic units is one quadratic form: turning the units among them does not change it."
+        reason = "A sum of quadratic units is one quadratic form, and many sets of units give the same form."
         return Regime("not determined", reason, None)
     cubic = p == 3 and not s[2]
     numbers = sum(packed_size(d, k) for k in range(1, p + 1) if s[k])
@@ -128,7 +128,7 @@ _THEOREM_1 = (
     "{r} cubic units in {d} dimensions lie between d^1.5 ≈ {low} and d² = {high}. There, for random weights, no "
     "algorithm of polynomial time is believed to find units that predict better than the mean of y, however many "
     "samples it gets: it would decompose third-order tensors that no known method can (Mondelli & Montanari 2019, "
-    "Theorem 1). The function itself is a cubic polynomial and can be fitted; its units cannot be told."
+    "Theorem 1). The function itself is a cubic polynomial and can be fitted; its units cannot be found."
 )
 _COROLLARY_1 = (
     "{r} units of degree {p} in {d} dimensions: for separated isotropic weights with more units than inputs, learning "
