@@ -126,21 +126,25 @@ def linearise(B: Block, model: Model) -> Sums:
 
 
 def product(B: Block, model: Model, dU: Array, dA: Array, dtau: Array | None) -> Sums:
-    """JᵀωJ applied to a change (dU, dA, dτ) of the model: (m, d+1), (m, q) and (d+1, q).
+    """JᵀωJ applied to k changes (dU, dA, dτ) of the model: (k, m, d+1), (k, m, q) and (k, d+1, q).
 
     The model changes by E = Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e(z_i) + δτᵀx̃.
     """
     B, degree = B.cast(model.U.dtype), model.shape.degree
-    if degree is not None and dA.shape[1] == 1:
+    if degree is not None and dA.shape[-1] == 1:
         return _product_homogeneous(B, model, dU, dA, dtau, degree)
-    F, D = model.features(B), model.slopes(B)
-    T = np.matmul(dU, B.X.T, out=scratch("T", *D.shape, dtype=D.dtype))
-    T *= D
-    E = model.A.T @ T + dA.T @ F
-    if dtau is not None:
-        E += dtau.T @ B.X.T
-    E = B.weigh(E)
-    return _double(model.pull(D, E, B.X), F @ E.T, B.X.T @ E.T)
+    parts = []
+    for j in range(len(dU)):
+        F, D = model.features(B), model.slopes(B)
+        T = np.matmul(dU[j], B.X.T, out=scratch("T", *D.shape, dtype=D.dtype))
+        T *= D
+        E = model.A.T @ T + dA[j].T @ F
+        if dtau is not None:
+            E += dtau[j].T @ B.X.T
+        E = B.weigh(E)
+        FE = F @ E.T
+        parts.append((model.pull(D, E, B.X), FE, B.X.T @ E.T))
+    return _double(*(np.stack(part) for part in zip(*parts)))
 
 
 def _product_homogeneous(B: Block, model: Model, dU: Array, dA: Array, dtau: Array | None, degree: float) -> Sums:
@@ -148,15 +152,19 @@ def _product_homogeneous(B: Block, model: Model, dU: Array, dA: Array, dtau: Arr
 
     E = Σ_i e'(z_i)((A_i δu_i + δA_i u_i/degree)·x̃) + δτ·x̃, and Σ E e(z_i) = u_i·(Σ E e'(z_i) x̃)/degree.
     """
-    D = model.slopes(B)
-    T = np.matmul(model.A * dU + (dA / degree) * model.U, B.X.T, out=scratch("T", *D.shape, dtype=D.dtype))
+    D, k = model.slopes(B), len(dU)
+    m, n = D.shape
+    flat = scratch("T", k * m, n, dtype=D.dtype)
+    np.matmul((model.A * dU + (dA / degree) * model.U).reshape(k * m, -1), B.X.T, out=flat)
+    T = flat.reshape(k, m, n)
     T *= D
-    E = np.ones(len(D), D.dtype) @ T
+    E = np.ones(m, D.dtype) @ T
     if dtau is not None:
-        E += B.X @ dtau[:, 0]
+        E += (B.X @ dtau[0, :, 0])[None] if k == 1 else dtau[:, :, 0] @ B.X.T
     E = B.weigh(E)
-    P = np.multiply(D, E, out=scratch("D", *D.shape, dtype=D.dtype)) @ B.X
-    return _double(model.A * P, (np.einsum("ij,ij->i", model.U, P) / degree)[:, None], (E @ B.X)[:, None])
+    np.multiply(D, E[:, None, :], out=T)
+    P = (flat @ B.X).reshape(k, m, -1)
+    return _double(model.A * P, np.einsum("ij,kij->ki", model.U, P)[:, :, None] / degree, (E @ B.X)[:, :, None])
 
 
 def _double(*parts: Array) -> Sums:

@@ -55,13 +55,23 @@ def across(lin: Linearisation, damping: Array) -> Preconditioner:
     factor, gram = cho_factor(K), cho_factor(at.G + _SHIFT * np.trace(at.G) / m * np.eye(m))
 
     def apply(x: Unknowns) -> Unknowns:
-        # LAPACK itself: for small systems the checks of cho_solve take longer than the product over the rows
-        stacked = dpotrs(factor[0], np.concatenate([x.U, x.tau.T]), lower=factor[1])[0]
+        stacked = _solved(factor, np.concatenate([x.U, np.swapaxes(x.tau, -1, -2)], axis=-2))
         tau = np.zeros_like(x.tau)
-        tau[free] = stacked[m:].T[free]
-        return Unknowns(stacked[:m], dpotrs(gram[0], x.A, lower=gram[1])[0], tau)
+        tau[..., free, :] = np.swapaxes(stacked[..., m:, free], -1, -2)
+        return Unknowns(stacked[..., :m, :], _solved(gram, x.A), tau)
 
     return apply
+
+
+def _solved(factor: tuple[Array, bool], B: Array) -> Array:
+    """The solution for B (s, t) or several of them, (k, s, t).
+
+    By LAPACK itself: for small systems the checks of cho_solve take longer than the product over the rows.
+    """
+    if B.ndim == 2:
+        return np.asarray(dpotrs(factor[0], B, lower=factor[1])[0])
+    side = np.concatenate(list(B), axis=1)
+    return np.stack(np.split(dpotrs(factor[0], side, lower=factor[1])[0], len(B), axis=1))
 
 
 def inside(lin: Linearisation, damping: Array) -> Preconditioner:
@@ -79,13 +89,15 @@ def inside(lin: Linearisation, damping: Array) -> Preconditioner:
     outer = across(lin, damping)
 
     def apply(x: Unknowns) -> Unknowns:
-        U, tau = x.U @ Q, Q.T @ x.tau
-        y = scale * cho_solve(factor, scale * np.concatenate([U.ravel(), x.A.ravel(), tau[free].ravel()]))
-        dU, dA, rest = np.split(y, [m * s, m * (s + q)])
+        U, tau, one = x.U @ Q, Q.T @ x.tau, x.U.shape[:-2]
+        flat = (part.reshape(*one, -1) for part in (U, x.A, tau[..., free, :]))
+        right = scale * np.concatenate(list(flat), axis=-1)
+        y = scale * cho_solve(factor, right.T).T
+        dU, dA, rest = np.split(y, [m * s, m * (s + q)], axis=-1)
         dtau = np.zeros_like(tau)
-        dtau[free] = rest.reshape(-1, q)
+        dtau[..., free, :] = rest.reshape(dtau[..., free, :].shape)
         far = outer(Unknowns(x.U - U @ Q.T, np.zeros_like(x.A), x.tau - Q @ tau))
-        return Unknowns(far.U + dU.reshape(m, s) @ Q.T, dA.reshape(m, q), far.tau + Q @ dtau)
+        return Unknowns(far.U + dU.reshape(U.shape) @ Q.T, dA.reshape(x.A.shape), far.tau + Q @ dtau)
 
     return apply
 

@@ -122,7 +122,10 @@ def _solve(G: Array, h: Array) -> Array:
 
 @dataclass(frozen=True)
 class Unknowns:
-    """A change of directions ``U`` (m, d+1), output weights ``A`` (m, q) and affine part ``tau`` (d+1, q)."""
+    """A change of directions ``U`` (m, d+1), output weights ``A`` (m, q) and affine part ``tau`` (d+1, q).
+
+    Or several changes at once: all arrays then have one more axis, the first.
+    """
 
     U: Array
     A: Array
@@ -135,6 +138,11 @@ class Unknowns:
     def plus(self, t: float, other: Unknowns) -> Unknowns:
         """Self + t·other."""
         return Unknowns(self.U + t * other.U, self.A + t * other.A, self.tau + t * other.tau)
+
+
+def _several(x: Array) -> Array:
+    """With the axis of several changes, if it is of one."""
+    return x if x.ndim == 3 else x[None]
 
 
 class Linearisation:
@@ -186,13 +194,16 @@ class Linearisation:
         return np.asarray((self.at.A**2).sum(axis=1) * np.diag(self.slopes[0]))
 
     def product(self, x: Unknowns) -> Unknowns:
-        """JᵀJx/Σω in one pass over the rows."""
+        """JᵀJx/Σω in one pass over the rows, for one change or for several."""
         at, (rows, model) = self.at, self.light
-        tau = None if rows.free == NOTHING else (x.tau - at.C.T @ x.A).astype(self.precision)
-        dU, dA = x.U.astype(self.precision), x.A.astype(self.precision)
+        tau = None if rows.free == NOTHING else _several(x.tau - at.C.T @ x.A).astype(self.precision)
+        dU, dA = _several(x.U).astype(self.precision), _several(x.A).astype(self.precision)
         part = partial(passes.product, model=model, dU=dU, dA=dA, dtau=tau)
-        U, A, tail = (sums / rows.total for sums in rows.sum(part, len(at.U), self.precision))
-        return Unknowns(U, A - at.C @ tail, _only(tail.T, rows.free).T)
+        sums = rows.sum(part, len(at.U), self.precision)
+        U, A, tail = (part.reshape(like.shape) / rows.total for part, like in zip(sums, (x.U, x.A, x.tau)))
+        used = np.zeros_like(tail)
+        used[..., rows.free, :] = tail[..., rows.free, :]
+        return Unknowns(U, A - at.C @ tail, used)
 
     def normal_matrix(self) -> Array:
         """The Gauss–Newton matrix in U with A and τ eliminated (Kaufman's approximation), (m(d+1), m(d+1)), over Σω.
