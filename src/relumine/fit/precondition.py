@@ -25,6 +25,7 @@ Preconditioner = Callable[[Unknowns], Unknowns]
 __all__ = ["Preconditioner", "across", "block", "inside", "precondition"]
 
 _SHIFT = 1e-12  # of the mean diagonal: far below anything that matters, it keeps K positive definite against rounding
+_PARALLEL = 1e-3  # smallest over largest pivot of the weights
 # shift of the block in the span, its diagonal 1: along (u_i, −A_i) it is singular, and 1e-4 took twice the products
 _SINGULAR = 1e-2
 
@@ -79,10 +80,12 @@ def inside(lin: Linearisation, damping: Array) -> Preconditioner:
     at, free = lin.at, lin.rows.free
     (m, D), q = at.U.shape, lin.rows.outputs
     Q = np.zeros((D, min(m, D - 1) + 1))  # the last column is the constant
-    Q[:-1, :-1] = np.linalg.qr(at.U[:, :-1].T)[0]
+    Q[:-1, :-1], R = np.linalg.qr(at.U[:, :-1].T)
     Q[-1, -1] = 1.0
     s = Q.shape[1]
-    B = block(lin, Q)
+    size = np.abs(np.diag(R))
+    # z − b = RᵀQᵀx: hidden values show Qᵀx, if no two weights are nearly parallel
+    B = block(lin, Q, np.linalg.inv(R.T) if size.min() > _PARALLEL * size.max() else None)
     B[np.diag_indices(m * s)] += np.repeat(damping, s)
     scale = 1.0 / np.sqrt(np.maximum(np.diag(B), np.finfo(float).tiny))
     factor = cho_factor(B * np.outer(scale, scale) + _SINGULAR * np.eye(len(B)))
@@ -102,14 +105,14 @@ def inside(lin: Linearisation, damping: Array) -> Preconditioner:
     return apply
 
 
-def block(lin: Linearisation, Q: Array) -> Array:
-    """H in the coordinates Q (d+1, s): of U (ms), A (mq) and the free part of τ, over Σω.
+def block(lin: Linearisation, Q: Array, back: Array | None = None) -> Array:
+    """H in the coordinates Q (d+1, s): of U (ms), A (mq) and the free part of τ, over Σω; ``back``: u·x to Qᵀx.
 
     E = Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e⊥(z_i) + δτᵀx̃, so with H, N, M the moments of e'(z_i)x̃ with themselves, with
     e⊥ and with x̃: UU has (A_i·A_j) H, U and A_jo have A_io N, U and τ_lo have A_io M, and e⊥ is orthogonal to x̃.
     """
     at, (m, s), q = lin.at, (len(lin.at.U), Q.shape[1]), lin.rows.outputs
-    sums = lin.rows.sum(partial(passes.jacobian_gram_inside, model=at.model, Q=Q), m * s)
+    sums = lin.known.sum(partial(passes.jacobian_gram_inside, model=at.model, Q=Q, back=back), m * s)
     H, N, M = (part / lin.rows.total for part in sums)
     M = M[:, lin.rows.free]
     C = at.C @ Q
