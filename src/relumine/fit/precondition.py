@@ -25,6 +25,7 @@ Preconditioner = Callable[[Unknowns], Unknowns]
 __all__ = ["Preconditioner", "across", "block", "inside", "precondition"]
 
 _SHIFT = 1e-12  # of the mean diagonal: far below anything that matters, it keeps K positive definite against rounding
+_AFFINE = 1e-10  # of the largest square of a feature: its rounding error is 1e-14 of it, far below the next number
 _PARALLEL = 1e-3  # smallest over largest pivot of the weights
 # shift of the block in the span, its diagonal 1: along (u_i, −A_i) it is singular, and 1e-4 took twice the products
 _SINGULAR = 1e-2
@@ -83,11 +84,15 @@ def inside(lin: Linearisation, damping: Array) -> Preconditioner:
     Q[:-1, :-1], R = np.linalg.qr(at.U[:, :-1].T)
     Q[-1, -1] = 1.0
     s = Q.shape[1]
-    size = np.abs(np.diag(R))
+    pivots = np.abs(np.diag(R))
     # z − b = RᵀQᵀx: hidden values show Qᵀx, if no two weights are nearly parallel
-    B = block(lin, Q, np.linalg.inv(R.T) if size.min() > _PARALLEL * size.max() else None)
+    B = block(lin, Q, np.linalg.inv(R.T) if pivots.min() > _PARALLEL * pivots.max() else None)
     B[np.diag_indices(m * s)] += np.repeat(damping, s)
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(B), np.finfo(float).tiny))
+    size = np.diag(B).copy()
+    features = size[m * s : m * (s + q)]
+    # without its affine part the feature of a unit whose kink no row passes is rounding error, which must stay small
+    np.maximum(features, _AFFINE * features.max(), out=features)
+    scale = 1.0 / np.sqrt(np.maximum(size, np.finfo(float).tiny))
     factor = cho_factor(B * np.outer(scale, scale) + _SINGULAR * np.eye(len(B)))
     outer = across(lin, damping)
 
