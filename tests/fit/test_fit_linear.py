@@ -287,6 +287,8 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         kept = Linearisation(rows, project(rows, shape, U[:m])).light[0].kept
         return any(values is not None for block in kept for values in block[:3])
 
+    assert remembers(SHAPE, 11), "little enough"
+    monkeypatch.setattr("relumine.fit.rows._KEPT_ALWAYS", 100)
     assert remembers(SHAPE, 10)
     assert not remembers(SHAPE, 11), "more than the data, in single precision"
     tanh = shape_of(activations.get("tanh"))

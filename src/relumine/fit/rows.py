@@ -40,7 +40,7 @@ __all__ = [
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
 _CHUNK_NUMBERS = 1 << 16  # double precision numbers in one block of hidden values: 512 kB, the second-level cache
-_KEPT = 1 << 23  # numbers, 64 MB, that may be remembered of smooth units
+_KEPT, _KEPT_ALWAYS = 1 << 23, 1 << 21  # numbers, 64 and 16 MB, that may be remembered of smooth and of other units
 _SINGLE = 1 << 28  # numbers of X̃, 1 GB, up to which a copy in single precision is worth its memory, half of X̃
 _CHUNK_ROWS = 512  # the fewest rows of a block: a GEMM with fewer is slow, whatever the cache holds
 
@@ -221,9 +221,9 @@ class MemoryRows:
     def remember(
         self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int, known: Rows | None = None
     ) -> MemoryRows:
-        """One GEMM in three is saved by an array that takes no more memory than X̃.
+        """One GEMM in three is saved by an array that takes no more memory than X̃, or than a fixed amount.
 
-        Two arrays spare smooth activations, which take longer than the GEMMs: they may also take a fixed amount.
+        Two arrays spare smooth activations, which take longer than the GEMMs: they may take more.
         """
         step, slices = self._slices(width, precision)
         X = self._single if np.dtype(precision) == np.float32 else None
@@ -236,7 +236,7 @@ class MemoryRows:
             kept[k] = keep(Block(self.X[s], self.Y[s], kept=found))._replace(X=kept[k].X)
             return (np.zeros(0),)
 
-        limit = max(self.columns, _KEPT // max(self.n, 1) if arrays > 1 else 0)
+        limit = max(self.columns, (_KEPT if arrays > 1 else _KEPT_ALWAYS) // max(self.n, 1))
         if 0 < arrays * width * np.dtype(precision).itemsize <= 8 * limit:
             self.crew.total(fill, list(enumerate(slices)))
         return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step, self.crew)
