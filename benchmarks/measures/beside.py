@@ -116,8 +116,8 @@ def _commits(report: Row) -> str:
     """Which rows were measured in turns, and which of the present code at a commit before the last one."""
     older: dict[str, list[str]] = {}
     for row in report["rows"]:
-        commit = row.get("commit", report["machine"]["commit"])
-        if row["code"] == NOW and commit != report["machine"]["commit"]:
+        commit = row.get("commit")
+        if row["code"] == NOW and commit and commit != report["machine"]["commit"]:
             older.setdefault(commit, []).append(row["problem"])
     turns = [row["problem"] for row in report["rows"] if row["code"] == NOW and row.get("in_turns")]
     words = (
