@@ -112,6 +112,22 @@ def _times(rows: dict[str, Row]) -> tuple[str, str, str]:
     return words.get(BEFORE, ""), words.get(NOW, ""), ratio
 
 
+def _commits(report: Row) -> str:
+    """Which rows were measured in turns, and which of the present code at a commit before the last one."""
+    older: dict[str, list[str]] = {}
+    for row in report["rows"]:
+        commit = row.get("commit")
+        if row["code"] == NOW and commit and commit != report["machine"]["commit"]:
+            older.setdefault(commit, []).append(row["problem"])
+    turns = [row["problem"] for row in report["rows"] if row["code"] == NOW and row.get("in_turns")]
+    words = (
+        f" The two codes in turns, seed by seed, as the load of the machine changed: {', '.join(turns)}."
+        if turns
+        else ""
+    )
+    return words + "".join(f" Measured at commit {commit}: {', '.join(names)}." for commit, names in older.items())
+
+
 def section(report: Row) -> str:
     lines = []
     for (problem, known), rows in gather(report).items():
@@ -127,7 +143,7 @@ def section(report: Row) -> str:
             "matching, with Wilson's 95 % interval; median times; the last column compares the total time of the "
             "seeds that both versions have run; †: from an earlier run, on the idle machine. A run is "
             f"stopped after {duration(report['settings']['patience'])} at the latest. Called exact but wrong by more "
-            f"than 1e-6, now: {off} of {runs} runs. {seeds_of(report)}",
+            f"than 1e-6, now: {off} of {runs} runs.{_commits(report)} {seeds_of(report)}",
             table(["problem", "exact before", "exact now", "time before", "time now", "now / before"], lines),
         ]
     )

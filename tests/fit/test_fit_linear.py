@@ -135,6 +135,49 @@ def test_product_is_the_gauss_newton_product_for_any_chunking(
     assert not y.tau.any(), "what is not free does not move"
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("free", FREE)
+@pytest.mark.parametrize("way", [across, inside])
+def test_several_changes_at_once_are_each_of_them(outputs: int, free: slice, way) -> None:
+    """Products, preconditioners and solves; a solve of several stops when all of them together are there."""
+    rows, _, U = problem(2, n=300, q=outputs, weighted=True, free=free)
+    lin, rng = Linearisation(rows, project(rows, SHAPE, U), np.float64), np.random.default_rng(0)
+    shapes = [(4, *part.shape) for part in (U, lin.at.A, lin.at.tau)]
+    x = Unknowns(*(rng.normal(size=size) for size in shapes))
+    stack = Unknowns(x.U, x.A, np.zeros(shapes[2]))
+    stack.tau[:, free] = x.tau[:, free]
+    damping = 0.1 * lin.scale
+    apply = way(lin, damping)
+    solved = conjugate_gradients(lin, stack, damping, 1e-9, 500, way)
+    assert solved.converged
+    for j in range(4):
+        one = Unknowns(stack.U[j], stack.A[j], stack.tau[j])
+        alone = conjugate_gradients(lin, one, damping, 1e-9, 500, way).x
+        for part in ("U", "A", "tau"):
+            got, there = getattr(lin.product(stack), part)[j], getattr(apply(stack), part)[j]
+            np.testing.assert_allclose(got, getattr(lin.product(one), part), atol=1e-12)
+            np.testing.assert_allclose(there, getattr(apply(one), part), atol=1e-10)
+            np.testing.assert_allclose(getattr(solved.x, part)[j], getattr(alone, part), atol=1e-5)
+
+
+def test_hidden_values_known_from_the_projection_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradient, block and products do not depend on what a projection remembers."""
+    monkeypatch.setattr("relumine.fit.rows._CHUNK_NUMBERS", 1)
+    rows, _, U = problem(6, n=1500, d=12, m=4, q=1)
+    at = project(rows, SHAPE, U)
+    assert at.rows.kept[0].Z is not None
+    known, fresh = Linearisation(rows, at), Linearisation(rows, replace(at, rows=rows))
+    assert known.known.kept
+    assert not fresh.known.kept
+    np.testing.assert_allclose(known.gradient, fresh.gradient, atol=1e-14)
+    np.testing.assert_array_equal(known.light[0].kept[1].D, fresh.light[0].kept[1].D)
+    Q = np.zeros((13, 5))
+    (Q[:-1, :-1], R), Q[-1, -1] = np.linalg.qr(U[:, :-1].T), 1.0
+    np.testing.assert_allclose(block(known, Q, np.linalg.inv(R.T)), block(fresh, Q), atol=1e-11)
+    other = replace(rows, X=rows.X.copy())
+    assert not other.knowing(at.rows).kept, "of other samples it says nothing"
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("free", FREE)
 def test_normal_matrix_is_the_schur_complement(weighted: bool, free: slice) -> None:
@@ -194,6 +237,19 @@ def test_knowing_the_span_saves_products(free: slice) -> None:
     assert ways[1].products < ways[0].products
 
 
+@pytest.mark.parametrize("free", FREE)
+def test_a_unit_whose_kink_no_row_passes_does_not_stop_the_preconditioner(free: slice) -> None:
+    """It is affine on the rows: without its affine part nothing is left of it but rounding error."""
+    rows, _, U = problem(6, n=2000, d=60, m=4, q=1, free=free)
+    for seed in range(5):
+        U[2] = 0.1 * np.random.default_rng(seed).normal(size=61)
+        U[2, -1] = 30.0
+        lin = Linearisation(rows, project(rows, SHAPE, U))
+        for damping in (1e-2 * lin.scale, np.zeros(4)):
+            x = inside(lin, damping)(Unknowns(lin.gradient, np.zeros((4, 1)), np.zeros((61, 1))))
+            assert np.isfinite(x.U).all()
+
+
 @pytest.mark.parametrize("name", ["relu", "tanh", "squared_relu", "polynomial(0,0,0,1)"])
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("precision", [np.float64, np.float32])
@@ -231,6 +287,8 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         kept = Linearisation(rows, project(rows, shape, U[:m])).light[0].kept
         return any(values is not None for block in kept for values in block[:3])
 
+    assert remembers(SHAPE, 11), "little enough"
+    monkeypatch.setattr("relumine.fit.rows._KEPT_ALWAYS", 100)
     assert remembers(SHAPE, 10)
     assert not remembers(SHAPE, 11), "more than the data, in single precision"
     tanh = shape_of(activations.get("tanh"))

@@ -15,7 +15,7 @@ from relumine.fit.levenberg import minimise
 from relumine.fit.projection import Linearisation, project
 from relumine.fit.prune import POLISH
 from relumine.fit.rows import MemoryRows
-from relumine.fit.starts import inside, lifted, random_directions, second_moment_span
+from relumine.fit.starts import inside, lifted, random_directions, second_moment_span, with_slopes
 from relumine.recovery import rounds, search, widths
 from relumine.recovery.task import MemoryTask, make_task
 from relumine.results import Status
@@ -65,6 +65,42 @@ def test_the_span_without_the_matrix_is_that_of_the_matrix(weighted: bool, monke
     assert cosines.min() > 0.999
     assert np.linalg.svd(by_krylov @ V.T, compute_uv=False).min() > 0.9
     np.testing.assert_allclose(by_krylov @ by_krylov.T, np.eye(2), atol=1e-12)
+
+
+def test_slopes_of_y_lie_in_the_span_of_the_weights() -> None:
+    """E[y z] = Σ a_i c_1(b_i) w_i, known far better than the second moment; several outputs bring several of them."""
+    truth, task = task_of(200, 2, 4, 0)
+    weights = np.linalg.qr(truth.W.T)[0]
+    span = second_moment_span(task.rows, 2)
+    both = with_slopes(span, task.tau)
+    np.testing.assert_allclose(both @ both.T, np.eye(3), atol=1e-12)
+    before, after = (np.linalg.svd(V @ weights, compute_uv=False) for V in (span, both))
+    assert after[0] > 0.95 > before[0]
+    assert after[1] > before[1]
+    assert with_slopes(span, np.random.default_rng(0).normal(size=(201, 5))).shape == (4, 200)
+
+
+def test_few_units_among_many_inputs_are_found_without_affine_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(150,2) at n/p = 4: the first start ends, and a fit with an affine part, a third more, is not made."""
+    truth, X, y = generic(150, 2, 4)(2)
+
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(rounds, "refined", never)
+    found = rl.recover(X, y, width=2, rng=0)
+    assert found.search.starts == 1
+    assert rl.metrics.parameter_error(truth, found.network) < EXACT
+
+
+def test_an_affine_part_that_is_there_is_found_from_the_span() -> None:
+    """Then the fit without it sticks, and the sign-free form goes on."""
+    truth, X, y = generic(60, 2, 8)(0)
+    slopes = np.random.default_rng(5).normal(size=60)
+    found = rl.recover(X, y + X @ slopes + 3.0, width=2, rng=0)
+    assert found.status is Status.EXACT
+    fresh = np.random.default_rng(6).normal(size=(50, 60))
+    np.testing.assert_allclose(found.network(fresh), truth(fresh) + fresh @ slopes + 3.0, atol=1e-8)
 
 
 def test_the_gradient_has_nothing_along_a_unit_itself() -> None:
@@ -272,3 +308,20 @@ def test_thirty_units_from_three_samples_per_parameter() -> None:
 @pytest.mark.parametrize("m", [5, 10])
 def test_width_unknown_takes_half_a_sample_more(m: int) -> None:
     assert hits(10, m, 3.0, range(42000, 42010), width=None) >= 9
+
+
+# -- evidence ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_fisher_matrix_of_an_exact_fit_is_formed_where_it_may_be_singular() -> None:
+    """(20,20) has 440 parameters: a few targets do, unless an input takes few values or a unit has few rows behind."""
+    truth, X, y = generic(20, 20, 5)(0)
+    clear = rl.recover(X, y, width=20, rng=0)
+    assert clear.status is Status.EXACT
+    assert clear.standard_errors is None
+    assert clear.certificate.confirmed == len(X)
+    X[:, 3] = np.round(X[:, 3])
+    coarse = rl.recover(X, truth(X), width=20, rng=0)
+    assert coarse.status is Status.EXACT
+    assert coarse.standard_errors is not None
+    assert coarse.certificate.condition < 1e8

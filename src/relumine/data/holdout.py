@@ -96,7 +96,8 @@ def same_rows(X: Array) -> tuple[Numbers, int]:
     >>> bool(groups[0] == groups[2] != groups[1]), distinct
     (True, 2)
     """
-    keys = np.einsum("ij,j->i", X, np.random.default_rng(0).normal(size=X.shape[1]) / (np.abs(X).max(axis=0) + 1e-300))
+    size = np.maximum(X.max(axis=0), -X.min(axis=0)) + 1e-300  # of the largest entry of each column
+    keys = np.einsum("ij,j->i", X, np.random.default_rng(0).normal(size=X.shape[1]) / size)
     order = np.argsort(keys, kind="stable")
     near = np.abs(np.diff(keys[order])) <= 1e-13 * (1.0 + np.abs(keys[order][1:]))
     pairs = np.flatnonzero(near)

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 
 from relumine.data.sources.chunks import Chunk, Source, slices
 from relumine.data.sources.samples import Samples
@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 __all__ = ["Summary", "Whitening", "spanning", "summary_of", "whitening", "whitening_of"]
 
 _OFF = 1e3  # standard deviations between pivot and mean beyond which squares have lost six digits
+_INVERSE, _CLEAR = 6, 1e4  # steps of inverse iteration, and how far above the limit its estimate is clear
 _BLOCK = 1 << 18  # numbers whitened at once, 2 MB: in and out of the solve they stay in the cache
 
 
@@ -38,7 +39,8 @@ class Whitening:
         """L⁻¹ B for B (d, k), which may be overwritten."""
         if self.inverse is not None:
             return np.asarray(self.inverse @ B)
-        return np.asarray(solve_triangular(self.L, B, lower=True, overwrite_b=True))
+        # inputs are finite by now; to look at all of L for every block took a sixth of the time at d = 2048
+        return np.asarray(solve_triangular(self.L, B, lower=True, overwrite_b=True, check_finite=False))
 
     def _back(self, W: Array) -> Array:
         """W L⁻¹ for W (k, r)."""
@@ -190,6 +192,9 @@ def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = 
             "information; drop it"
         )
     correlation = gram / np.outer(scale, scale)
+    root = _clear_root(correlation, 1e-12 * d)
+    if root is not None:
+        return Whitening(mean, scale[:, None] * root)
     values, vectors = np.linalg.eigh(correlation)
     if values[0] < 1e-12 * d:
         involved = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1 * np.abs(vectors[:, 0]).max())[:8]
@@ -201,6 +206,24 @@ def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = 
             remedy=f"leave one of them out: ignore=[{last}]" if names else f"leave one of them out: column {last}, say",
         )
     return Whitening(mean, scale[:, None] * np.linalg.cholesky(correlation))
+
+
+def _clear_root(A: Array, least: float) -> Array | None:
+    """The Cholesky factor of A (d, d) if its smallest eigenvalue is far above ``least``; None where that is not clear.
+
+    The eigenvalue is estimated, from above, by a few steps of inverse iteration: all of them take, at d = 3072, as long
+    as whitening itself.
+    """
+    try:
+        L = np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return None
+    x = np.random.default_rng(0).normal(size=len(A))
+    size = 1.0
+    for _ in range(_INVERSE):
+        x = cho_solve((L, True), x / np.linalg.norm(x), check_finite=False)
+        size = float(np.linalg.norm(x))
+    return np.asarray(L, dtype=np.float64) if np.isfinite(size) and 1.0 / size > _CLEAR * least else None
 
 
 def _called(j: int, names: tuple[str, ...] | None) -> str:

@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 __all__ = ["INTERRUPTED", "Fit", "Schedule", "State", "minimise", "step"]
 
 _ROUNDING = 1e-24  # relative loss: residuals of 10⁻¹² times y, where sums of squares are rounding
+_LAST = 0.1  # share of the loss below which a step must bring it at the level of rounding, or it was the last
 _TRIES = 16  # dampings in one step: each is at least twice the last, so 2^136 times the first, which moves nothing
 _CONVERGED = 1e-14  # share of the loss that a step must promise; less is below the rounding of the loss itself
 _LEAST = 1e-14  # damping, relative to the scale of a unit: below it the system is as undamped as doubles can tell
@@ -174,6 +175,8 @@ def _finished(fit: Fit, schedule: Schedule) -> str:
         return "step limit"
     if fit.loss <= schedule.tol:
         return "reached the tolerance"
+    if len(history) > 1 and _LAST * history[-2] < fit.loss <= _ROUNDING:
+        return "rounding error"
     if not fit.at.U.size:
         return "no units"
     if len(history) > plateau and fit.loss > (1.0 - schedule.gain) * history[-1 - plateau]:

@@ -65,8 +65,8 @@ class Model:
     def residual(self, B: Block) -> Array:
         """Yᵀ minus the model, (q, k)."""
         R: Array = B.Y.T - self.A.T @ self.features(B)
-        if self.tau is not None:
-            R -= self.tau.T @ B.X.T
+        if self.tau is not None:  # often a constant alone, which needs no product
+            R -= self.tau.T @ B.X.T if self.tau[:-1].any() else self.tau[-1][:, None]
         return R
 
     def pull(self, D: Array, E: Array, X: Array) -> Array:
@@ -84,17 +84,17 @@ def hidden(B: Block, U: Array) -> Kept:
 
 def kept(B: Block, model: Model) -> Kept:
     """What products would compute again and again: slopes, with features if they are needed and costly, or else Z."""
-    Z = model.U @ B.cast(model.U.dtype).X.T
+    Z = model.U @ B.cast(model.U.dtype).X.T if B.kept.Z is None else B.kept.Z.astype(model.U.dtype)
     if model.shape.degree is not None and model.A.shape[1] == 1:
         return Kept(D=model.shape.derivative(Z))
     return Kept(F=model.shape.value(Z), D=model.shape.derivative(Z)) if model.shape.costly else Kept(Z=Z)
 
 
-def gram(B: Block, model: Model) -> Sums:
-    """Σ ω f fᵀ (m, m), Σ ω f x̃ᵀ (m, d+1), Σ ω f yᵀ (m, q) with f = e(Ux̃)."""
+def gram(B: Block, model: Model, free: slice) -> Sums:
+    """Σ ω f fᵀ (m, m), Σ ω f x̃ᵀ for the columns ``free`` of x̃, Σ ω f yᵀ (m, q) with f = e(Ux̃)."""
     F = model.features(B)
     weighted = B.weigh(F)
-    return weighted @ F.T, weighted @ B.X, weighted @ B.Y
+    return weighted @ F.T, weighted @ B.X[:, free], weighted @ B.Y
 
 
 def residual_squares(B: Block, model: Model) -> Sums:
@@ -125,38 +125,43 @@ def linearise(B: Block, model: Model) -> Sums:
     return model.pull(D, R, B.X), second, first
 
 
-def product(B: Block, model: Model, dU: Array, dA: Array, dtau: Array | None) -> Sums:
-    """JᵀωJ applied to a change (dU, dA, dτ) of the model: (m, d+1), (m, q) and (d+1, q).
+def product(B: Block, model: Model, dU: Array, dA: Array, dtau: Array, free: slice) -> Sums:
+    """JᵀωJ applied to k changes (dU, dA, dτ) of the model: (k, m, d+1), (k, m, q) and, of τ, the rows ``free``.
 
-    The model changes by E = Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e(z_i) + δτᵀx̃.
+    The model changes by E = Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e(z_i) + δτᵀx̃, with δτ zero but for those rows.
     """
     B, degree = B.cast(model.U.dtype), model.shape.degree
-    if degree is not None and dA.shape[1] == 1:
-        return _product_homogeneous(B, model, dU, dA, dtau, degree)
-    F, D = model.features(B), model.slopes(B)
-    T = np.matmul(dU, B.X.T, out=scratch("T", *D.shape, dtype=D.dtype))
-    T *= D
-    E = model.A.T @ T + dA.T @ F
-    if dtau is not None:
-        E += dtau.T @ B.X.T
-    E = B.weigh(E)
-    return _double(model.pull(D, E, B.X), F @ E.T, B.X.T @ E.T)
+    used = B.X[:, free]
+    if degree is not None and dA.shape[-1] == 1:
+        return _product_homogeneous(B, model, dU, dA, used, dtau, degree)
+    parts = []
+    for j in range(len(dU)):
+        F, D = model.features(B), model.slopes(B)
+        T = np.matmul(dU[j], B.X.T, out=scratch("T", *D.shape, dtype=D.dtype))
+        T *= D
+        E = B.weigh(model.A.T @ T + dA[j].T @ F + dtau[j].T @ used.T)
+        FE = F @ E.T
+        parts.append((model.pull(D, E, B.X), FE, used.T @ E.T))
+    return _double(*(np.stack(part) for part in zip(*parts)))
 
 
-def _product_homogeneous(B: Block, model: Model, dU: Array, dA: Array, dtau: Array | None, degree: float) -> Sums:
+def _product_homogeneous(B: Block, model: Model, dU: Array, dA: Array, used: Array, dtau: Array, degree: float) -> Sums:
     """The same where e(z) = e'(z) z/degree and there is one output: e itself is not needed.
 
     E = Σ_i e'(z_i)((A_i δu_i + δA_i u_i/degree)·x̃) + δτ·x̃, and Σ E e(z_i) = u_i·(Σ E e'(z_i) x̃)/degree.
     """
-    D = model.slopes(B)
-    T = np.matmul(model.A * dU + (dA / degree) * model.U, B.X.T, out=scratch("T", *D.shape, dtype=D.dtype))
+    D, k = model.slopes(B), len(dU)
+    m, n = D.shape
+    flat = scratch("T", k * m, n, dtype=D.dtype)
+    np.matmul((model.A * dU + (dA / degree) * model.U).reshape(k * m, -1), B.X.T, out=flat)
+    T = flat.reshape(k, m, n)
     T *= D
-    E = np.ones(len(D), D.dtype) @ T
-    if dtau is not None:
-        E += B.X @ dtau[:, 0]
+    E = np.ones(m, D.dtype) @ T
+    E += (used @ dtau[0, :, 0])[None] if k == 1 else dtau[:, :, 0] @ used.T
     E = B.weigh(E)
-    P = np.multiply(D, E, out=scratch("D", *D.shape, dtype=D.dtype)) @ B.X
-    return _double(model.A * P, (np.einsum("ij,ij->i", model.U, P) / degree)[:, None], (E @ B.X)[:, None])
+    np.multiply(D, E[:, None, :], out=T)
+    P = (flat @ B.X).reshape(k, m, -1)
+    return _double(model.A * P, np.einsum("ij,kij->ki", model.U, P)[:, :, None] / degree, (E @ used)[:, :, None])
 
 
 def _double(*parts: Array) -> Sums:
@@ -172,6 +177,15 @@ def jacobian_gram(B: Block, model: Model) -> Sums:
     return weighted.T @ J, weighted.T @ F.T, weighted.T @ B.X
 
 
-def jacobian_gram_inside(B: Block, model: Model, Q: Array) -> Sums:
-    """The same in the coordinates Q (d+1, s), which hold the directions of the model: x̃ ↦ Qᵀx̃, u ↦ Qᵀu."""
-    return jacobian_gram(B._replace(X=B.X @ Q, kept=Kept()), Model(model.shape, model.U @ Q, model.A))
+def jacobian_gram_inside(B: Block, model: Model, Q: Array, back: Array | None = None) -> Sums:
+    """The same in the coordinates Q (d+1, s), which hold the directions of the model: x̃ ↦ Qᵀx̃, u ↦ Qᵀu.
+
+    ``back`` (s-1, m): Qᵀx̃ but for its constant is that of u·x̃ without biases, so hidden values known are enough.
+    """
+    U = model.U @ Q
+    if back is None or B.kept.Z is None:
+        X = B.X @ Q
+    else:
+        X = np.ones((len(B.X), Q.shape[1]))
+        X[:, :-1] = (back @ (B.kept.Z - model.U[:, -1:])).T
+    return jacobian_gram(B._replace(X=X, kept=Kept()), Model(model.shape, U, model.A))

@@ -25,6 +25,8 @@ Preconditioner = Callable[[Unknowns], Unknowns]
 __all__ = ["Preconditioner", "across", "block", "inside", "precondition"]
 
 _SHIFT = 1e-12  # of the mean diagonal: far below anything that matters, it keeps K positive definite against rounding
+_AFFINE = 1e-10  # of the largest square of a feature: its rounding error is 1e-14 of it, far below the next number
+_PARALLEL = 1e-3  # smallest over largest pivot of the weights
 # shift of the block in the span, its diagonal 1: along (u_i, −A_i) it is singular, and 1e-4 took twice the products
 _SINGULAR = 1e-2
 
@@ -55,13 +57,23 @@ def across(lin: Linearisation, damping: Array) -> Preconditioner:
     factor, gram = cho_factor(K), cho_factor(at.G + _SHIFT * np.trace(at.G) / m * np.eye(m))
 
     def apply(x: Unknowns) -> Unknowns:
-        # LAPACK itself: for small systems the checks of cho_solve take longer than the product over the rows
-        stacked = dpotrs(factor[0], np.concatenate([x.U, x.tau.T]), lower=factor[1])[0]
+        stacked = _solved(factor, np.concatenate([x.U, np.swapaxes(x.tau, -1, -2)], axis=-2))
         tau = np.zeros_like(x.tau)
-        tau[free] = stacked[m:].T[free]
-        return Unknowns(stacked[:m], dpotrs(gram[0], x.A, lower=gram[1])[0], tau)
+        tau[..., free, :] = np.swapaxes(stacked[..., m:, free], -1, -2)
+        return Unknowns(stacked[..., :m, :], _solved(gram, x.A), tau)
 
     return apply
+
+
+def _solved(factor: tuple[Array, bool], B: Array) -> Array:
+    """The solution for B (s, t) or several of them, (k, s, t).
+
+    By LAPACK itself: for small systems the checks of cho_solve take longer than the product over the rows.
+    """
+    if B.ndim == 2:
+        return np.asarray(dpotrs(factor[0], B, lower=factor[1])[0])
+    side = np.concatenate(list(B), axis=1)
+    return np.stack(np.split(dpotrs(factor[0], side, lower=factor[1])[0], len(B), axis=1))
 
 
 def inside(lin: Linearisation, damping: Array) -> Preconditioner:
@@ -69,35 +81,43 @@ def inside(lin: Linearisation, damping: Array) -> Preconditioner:
     at, free = lin.at, lin.rows.free
     (m, D), q = at.U.shape, lin.rows.outputs
     Q = np.zeros((D, min(m, D - 1) + 1))  # the last column is the constant
-    Q[:-1, :-1] = np.linalg.qr(at.U[:, :-1].T)[0]
+    Q[:-1, :-1], R = np.linalg.qr(at.U[:, :-1].T)
     Q[-1, -1] = 1.0
     s = Q.shape[1]
-    B = block(lin, Q)
+    pivots = np.abs(np.diag(R))
+    # z − b = RᵀQᵀx: hidden values show Qᵀx, if no two weights are nearly parallel
+    B = block(lin, Q, np.linalg.inv(R.T) if pivots.min() > _PARALLEL * pivots.max() else None)
     B[np.diag_indices(m * s)] += np.repeat(damping, s)
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(B), np.finfo(float).tiny))
+    size = np.diag(B).copy()
+    features = size[m * s : m * (s + q)]
+    # without its affine part the feature of a unit whose kink no row passes is rounding error, which must stay small
+    np.maximum(features, _AFFINE * features.max(), out=features)
+    scale = 1.0 / np.sqrt(np.maximum(size, np.finfo(float).tiny))
     factor = cho_factor(B * np.outer(scale, scale) + _SINGULAR * np.eye(len(B)))
     outer = across(lin, damping)
 
     def apply(x: Unknowns) -> Unknowns:
-        U, tau = x.U @ Q, Q.T @ x.tau
-        y = scale * cho_solve(factor, scale * np.concatenate([U.ravel(), x.A.ravel(), tau[free].ravel()]))
-        dU, dA, rest = np.split(y, [m * s, m * (s + q)])
+        U, tau, one = x.U @ Q, Q.T @ x.tau, x.U.shape[:-2]
+        flat = (part.reshape(*one, -1) for part in (U, x.A, tau[..., free, :]))
+        right = scale * np.concatenate(list(flat), axis=-1)
+        y = scale * cho_solve(factor, right.T).T
+        dU, dA, rest = np.split(y, [m * s, m * (s + q)], axis=-1)
         dtau = np.zeros_like(tau)
-        dtau[free] = rest.reshape(-1, q)
+        dtau[..., free, :] = rest.reshape(dtau[..., free, :].shape)
         far = outer(Unknowns(x.U - U @ Q.T, np.zeros_like(x.A), x.tau - Q @ tau))
-        return Unknowns(far.U + dU.reshape(m, s) @ Q.T, dA.reshape(m, q), far.tau + Q @ dtau)
+        return Unknowns(far.U + dU.reshape(U.shape) @ Q.T, dA.reshape(x.A.shape), far.tau + Q @ dtau)
 
     return apply
 
 
-def block(lin: Linearisation, Q: Array) -> Array:
-    """H in the coordinates Q (d+1, s): of U (ms), A (mq) and the free part of τ, over Σω.
+def block(lin: Linearisation, Q: Array, back: Array | None = None) -> Array:
+    """H in the coordinates Q (d+1, s): of U (ms), A (mq) and the free part of τ, over Σω; ``back``: u·x to Qᵀx.
 
     E = Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e⊥(z_i) + δτᵀx̃, so with H, N, M the moments of e'(z_i)x̃ with themselves, with
     e⊥ and with x̃: UU has (A_i·A_j) H, U and A_jo have A_io N, U and τ_lo have A_io M, and e⊥ is orthogonal to x̃.
     """
     at, (m, s), q = lin.at, (len(lin.at.U), Q.shape[1]), lin.rows.outputs
-    sums = lin.rows.sum(partial(passes.jacobian_gram_inside, model=at.model, Q=Q), m * s)
+    sums = lin.known.sum(partial(passes.jacobian_gram_inside, model=at.model, Q=Q, back=back), m * s)
     H, N, M = (part / lin.rows.total for part in sums)
     M = M[:, lin.rows.free]
     C = at.C @ Q

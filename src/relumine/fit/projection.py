@@ -31,7 +31,7 @@ class Projection:
     ``model``: U (m, d+1), A (m, q) and the affine part τ = −CᵀA that goes with A (what the features bring is taken
     out); ``C`` (m, d+1): affine part of every feature, as far as the model may use it; ``G`` (m, m): Gram matrix of the
     features without that part, over Σω, with the ridge; ``squares`` (q,): Σω r² of each output; ``loss``: their sum
-    plus the ridge's share.
+    plus the ridge's share. ``rows``: those it was made of, which remember their hidden values if memory allows.
     """
 
     model: Model
@@ -39,6 +39,7 @@ class Projection:
     G: Array
     squares: Array
     loss: float
+    rows: Rows
 
     @property
     def U(self) -> Array:
@@ -90,9 +91,10 @@ def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projectio
     """Solve for (A, τ) at the directions U; ``ridge`` is relative to the mean diagonal of the Gram matrix."""
     m = len(U)
     features = Model(shape, U, np.zeros((m, rows.outputs)))
-    rows = rows.remember(partial(passes.hidden, U=U), m, np.float64, 1)  # two passes need them
-    G, C, h = (sums / rows.total for sums in rows.sum(partial(passes.gram, model=features), m))
-    C = _only(C, rows.free)
+    rows = rows.remember(partial(passes.hidden, U=U), m, np.float64, 1)  # several passes need them
+    G, used, h = (sums / rows.total for sums in rows.sum(partial(passes.gram, model=features, free=rows.free), m))
+    C = np.zeros((m, rows.columns))
+    C[:, rows.free] = used
     G -= C @ C.T
     penalty = ridge * float(np.trace(G)) / max(m, 1)
     G[np.diag_indices(m)] += penalty
@@ -100,7 +102,7 @@ def project(rows: Rows, shape: Shape, U: Array, ridge: float = 0.0) -> Projectio
     model = Model(shape, U, A, None if rows.free == NOTHING else -C.T @ A)
     (squares,) = rows.sum(partial(passes.residual_squares, model=model), m)
     loss = float(squares.sum()) + penalty * rows.total * float((A * A).sum())
-    return Projection(model, C, G, squares, loss)
+    return Projection(model, C, G, squares, loss, rows)
 
 
 def _only(C: Array, free: slice) -> Array:
@@ -122,7 +124,10 @@ def _solve(G: Array, h: Array) -> Array:
 
 @dataclass(frozen=True)
 class Unknowns:
-    """A change of directions ``U`` (m, d+1), output weights ``A`` (m, q) and affine part ``tau`` (d+1, q)."""
+    """A change of directions ``U`` (m, d+1), output weights ``A`` (m, q) and affine part ``tau`` (d+1, q).
+
+    Or several changes at once: all arrays then have one more axis, the first.
+    """
 
     U: Array
     A: Array
@@ -135,6 +140,11 @@ class Unknowns:
     def plus(self, t: float, other: Unknowns) -> Unknowns:
         """Self + t·other."""
         return Unknowns(self.U + t * other.U, self.A + t * other.A, self.tau + t * other.tau)
+
+
+def _several(x: Array) -> Array:
+    """With the axis of several changes, if it is of one."""
+    return x if x.ndim == 3 else x[None]
 
 
 class Linearisation:
@@ -150,17 +160,18 @@ class Linearisation:
         self, rows: Rows, at: Projection, precision: DTypeLike = np.float32, *, run: Run | None = None
     ) -> None:
         self.rows, self.at, self.precision, self.run = rows, at, precision, run
+        self.known = rows.knowing(at.rows)
 
     @cached_property
     def light(self) -> tuple[Rows, Model]:
         """Model and rows for products, with what they would compute every time."""
         model = self.at.model.cast(self.precision)
         keep, arrays = partial(passes.kept, model=model), 2 if model.shape.costly else 1
-        return self.rows.remember(keep, len(model.U), self.precision, arrays), model
+        return self.rows.remember(keep, len(model.U), self.precision, arrays, self.known), model
 
     @cached_property
     def _first_order(self) -> tuple[Array, Array, Array]:
-        sums = self.rows.sum(partial(passes.linearise, model=self.at.model), len(self.at.U))
+        sums = self.known.sum(partial(passes.linearise, model=self.at.model), len(self.at.U))
         gradient, second, first = (part / self.rows.total for part in sums)
         if self.at.model.shape.homogeneous:
             # along u_i itself the loss does not change, A_i makes up for it; what rounding leaves there is, near the
@@ -186,13 +197,17 @@ class Linearisation:
         return np.asarray((self.at.A**2).sum(axis=1) * np.diag(self.slopes[0]))
 
     def product(self, x: Unknowns) -> Unknowns:
-        """JᵀJx/Σω in one pass over the rows."""
+        """JᵀJx/Σω in one pass over the rows, for one change or for several."""
         at, (rows, model) = self.at, self.light
-        tau = None if rows.free == NOTHING else (x.tau - at.C.T @ x.A).astype(self.precision)
-        dU, dA = x.U.astype(self.precision), x.A.astype(self.precision)
-        part = partial(passes.product, model=model, dU=dU, dA=dA, dtau=tau)
-        U, A, tail = (sums / rows.total for sums in rows.sum(part, len(at.U), self.precision))
-        return Unknowns(U, A - at.C @ tail, _only(tail.T, rows.free).T)
+        free, C = rows.free, at.C[:, rows.free]
+        changes = (x.U, x.A, x.tau[..., free, :] - C.T @ x.A)
+        dU, dA, dtau = (_several(change).astype(self.precision) for change in changes)
+        part = partial(passes.product, model=model, dU=dU, dA=dA, dtau=dtau, free=free)
+        sums = rows.sum(part, len(at.U), self.precision)
+        U, A, tail = (part.reshape(change.shape) / rows.total for part, change in zip(sums, changes))
+        tau = np.zeros_like(x.tau)
+        tau[..., free, :] = tail
+        return Unknowns(U, A - C @ tail, tau)
 
     def normal_matrix(self) -> Array:
         """The Gauss–Newton matrix in U with A and τ eliminated (Kaufman's approximation), (m(d+1), m(d+1)), over Σω.

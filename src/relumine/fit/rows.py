@@ -40,7 +40,7 @@ __all__ = [
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
 _CHUNK_NUMBERS = 1 << 16  # double precision numbers in one block of hidden values: 512 kB, the second-level cache
-_KEPT = 1 << 23  # numbers, 64 MB, that may be remembered of smooth units
+_KEPT, _KEPT_ALWAYS = 1 << 23, 1 << 21  # numbers, 64 and 16 MB, that may be remembered of smooth and of other units
 _SINGLE = 1 << 28  # numbers of X̃, 1 GB, up to which a copy in single precision is worth its memory, half of X̃
 _CHUNK_ROWS = 512  # the fewest rows of a block: a GEMM with fewer is slow, whatever the cache holds
 
@@ -128,11 +128,16 @@ class Rows(Protocol):
         ``part`` returns fresh arrays.
         """
 
-    def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> Rows:
+    def remember(
+        self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int, known: Rows | None = None
+    ) -> Rows:
         """These rows with what ``keep`` returns for each block: so many ``arrays`` (width, k), if memory allows.
 
-        Sums for this width and precision find it.
+        Sums for this width and precision find it; ``keep`` finds what ``known`` ones, of the same samples, remember.
         """
+
+    def knowing(self, known: Rows) -> Rows:
+        """These rows with what ``known`` ones, of the same samples, remember."""
 
     def shared(self, crew: Crew) -> Self:
         """These rows, their sums shared by a crew."""
@@ -213,24 +218,34 @@ class MemoryRows:
         kept = self.kept if self.kept and step == self.step else [Kept()] * len(slices)
         return self.crew.total(sliced, list(zip(slices, kept)))
 
-    def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> MemoryRows:
-        """One GEMM in three is saved by an array that takes no more memory than X̃.
+    def remember(
+        self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int, known: Rows | None = None
+    ) -> MemoryRows:
+        """One GEMM in three is saved by an array that takes no more memory than X̃, or than a fixed amount.
 
-        Two arrays spare smooth activations, which take longer than the GEMMs: they may also take a fixed amount.
+        Two arrays spare smooth activations, which take longer than the GEMMs: they may take more.
         """
         step, slices = self._slices(width, precision)
         X = self._single if np.dtype(precision) == np.float32 else None
         kept = [Kept(X=None if X is None else X[s]) for s in slices]
+        others = known.kept if isinstance(known, MemoryRows) and known.step == step and known.X is self.X else ()
 
         def fill(item: tuple[int, slice]) -> Sums:
             k, s = item
-            kept[k] = keep(Block(self.X[s], self.Y[s], kept=kept[k]))._replace(X=kept[k].X)
+            found = kept[k]._replace(Z=others[k].Z if others else None)
+            kept[k] = keep(Block(self.X[s], self.Y[s], kept=found))._replace(X=kept[k].X)
             return (np.zeros(0),)
 
-        limit = max(self.columns, _KEPT // max(self.n, 1) if arrays > 1 else 0)
+        limit = max(self.columns, (_KEPT if arrays > 1 else _KEPT_ALWAYS) // max(self.n, 1))
         if 0 < arrays * width * np.dtype(precision).itemsize <= 8 * limit:
             self.crew.total(fill, list(enumerate(slices)))
         return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step, self.crew)
+
+    def knowing(self, known: Rows) -> MemoryRows:
+        """Hidden values, as they were remembered."""
+        if not isinstance(known, MemoryRows) or known.X is not self.X:
+            return self
+        return replace(self, kept=known.kept, step=known.step)
 
     def shared(self, crew: Crew) -> MemoryRows:
         """The same rows, summed by a crew."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from relumine.fit.leverage import Confirmation, carrying
 from relumine.fit.passes import Model
 from relumine.fit.projection import Linearisation, Projection, Unknowns, project
-from relumine.fit.rows import Block, MemoryRows, Sums, chunk_rows
+from relumine.fit.rows import Block, Kept, MemoryRows, Sums, chunk_rows
 from relumine.fit.solvers import conjugate_gradients
 
 Array = NDArray[np.float64]
@@ -38,23 +38,19 @@ def sketched_confirmation(rows: MemoryRows, model: Model, groups: Numbers | None
     """
     groups = np.arange(rows.n) if groups is None else np.unique(groups, return_inverse=True)[1]
     rng, at = np.random.default_rng(0), project(rows, model.shape, model.U)
-    lin = Linearisation(rows, at)
     root = np.ones(rows.n) if rows.weight is None else np.sqrt(rows.weight)
     size = np.sqrt(np.bincount(groups, root**2))
-    largest, mean = np.zeros((len(size), rows.outputs)), 0.0
-    for _ in range(_TARGETS):
-        psi = rng.normal(size=(rows.n, rows.outputs))
-        fitted = _fitted(replace(rows, Y=psi / root[:, None]), lin)
-        if fitted is None:
-            return None
-        rest = psi - root[:, None] * fitted
-        mean += 1.0 - float(np.mean(rest**2))
-        # of copies of a row only the mean can be saturated
-        common = np.stack([np.bincount(groups, root * column) / size for column in rest.T], axis=1)
-        largest = np.maximum(largest, np.abs(common))
+    psi = rng.normal(size=(_TARGETS, rows.n, rows.outputs))
+    fitted = _fitted(rows, Linearisation(rows, at), psi / root[:, None])
+    if fitted is None:
+        return None
+    rest = psi - root[:, None] * fitted
+    # of copies of a row only the mean can be saturated
+    common = np.abs([[np.bincount(groups, root * column) / size for column in target.T] for target in rest])
+    largest, mean = common.max(axis=0).T, 1.0 - float(np.mean(rest**2))
     free = np.asarray((largest > _SATURATED).all(axis=1))
     alone = np.flatnonzero(~free[groups])
-    left = _residuals(rows, model) * root[:, None] / (1.0 - min(mean / _TARGETS, 0.99))
+    left = _residuals(rows, model) * root[:, None] / (1.0 - min(mean, 0.99))
     squares = left[free[groups]] ** 2
     return Confirmation(
         confirmed=int(free.sum()),
@@ -66,31 +62,37 @@ def sketched_confirmation(rows: MemoryRows, model: Model, groups: Numbers | None
     )
 
 
-def _fitted(rows: MemoryRows, lin: Linearisation) -> Array | None:
-    """Jx (n, q) for the x with JᵀωJx = JᵀωY, by conjugate gradients."""
-    at = lin.at
-    pulled = rows.sum(partial(_pulled, model=at.model), len(at.U))
+def _fitted(rows: MemoryRows, lin: Linearisation, targets: Array) -> Array | None:
+    """Jx (k, n, q) for the x with JᵀωJx = JᵀωY, for k targets Y (k, n, q) at once, by conjugate gradients."""
+    at, (k, n, q) = lin.at, targets.shape
+    beside = replace(rows, Y=np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(n, k * q), kept=(), step=0)
+    pulled = beside.sum(partial(_pulled, model=at.model, q=q), len(at.U))
     U, A, tail = (part / rows.total for part in pulled)
     tau = np.zeros_like(tail)
-    tau[rows.free] = tail[rows.free]
-    found = conjugate_gradients(lin, Unknowns(U, A - at.C @ tail, tau), np.zeros(len(U)), _TOLERANCE, _CAP)
+    tau[:, rows.free] = tail[:, rows.free]
+    b = Unknowns(U, A - at.C @ tail, tau)
+    found = conjugate_gradients(lin, b, np.zeros(len(at.U)), _TOLERANCE, _CAP)
     if not found.converged:
         return None
-    step = chunk_rows(len(at.U))
-    return np.concatenate([_change(rows.X[s : s + step], at, found.x) for s in range(0, rows.n, step)])
+    step = chunk_rows(max(rows.columns, k * len(at.U)))
+    return np.concatenate([_change(rows.X[s : s + step], at, found.x) for s in range(0, n, step)], axis=1)
 
 
-def _pulled(B: Block, model: Model) -> Sums:
-    """JᵀωY: (m, d+1), (m, q) and (d+1, q)."""
-    E, F = B.weigh(B.Y.T), model.features(B).copy()
-    return model.pull(model.slopes(B), E, B.X), F @ E.T, B.X.T @ E.T
+def _pulled(B: Block, model: Model, q: int) -> Sums:
+    """JᵀωY of the targets side by side in Y: (k, m, d+1), (k, m, q) and (k, d+1, q)."""
+    B = B._replace(kept=Kept(Z=B.hidden(model.U)))
+    F = model.features(B)
+    E = B.weigh(np.ascontiguousarray(B.Y.T)).reshape(-1, q, len(B.X))
+    U = np.stack([model.pull(model.slopes(B), target, B.X) for target in E])
+    return U, F @ np.swapaxes(E, 1, 2), B.X.T @ np.swapaxes(E, 1, 2)
 
 
 def _change(X: Array, at: Projection, x: Unknowns) -> Array:
-    """Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e⊥(z_i) + δτᵀx̃, (k, q)."""
+    """Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e⊥(z_i) + δτᵀx̃ for several changes, (k, rows, q)."""
     Z, shape = X @ at.U.T, at.model.shape
+    moved = (X @ x.U.reshape(-1, X.shape[1]).T).reshape(len(X), *x.U.shape[:2]).transpose(1, 0, 2)
     tau = x.tau - at.C.T @ x.A
-    return np.asarray((shape.derivative(Z) * (X @ x.U.T)) @ at.A + shape.value(Z) @ x.A + X @ tau)
+    return np.asarray((shape.derivative(Z) * moved) @ at.A + shape.value(Z) @ x.A + X @ tau)
 
 
 def _residuals(rows: MemoryRows, model: Model) -> Array:

