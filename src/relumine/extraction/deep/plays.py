@@ -8,27 +8,21 @@ front of the head are as far as possible in one direction r, r·h/‖h‖, for r
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.deep import DeepNetwork
-from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.climb import before, climbed, directions, furthest
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
 from relumine.fit.layers import Sweeps
-from relumine.network import Network
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Score = Callable[[list[Array]], tuple[Array, list[Array]]]
 
-__all__ = ["corners", "covering", "idle", "played"]
+__all__ = ["covering", "idle", "played"]
 
 _PAIRS = 200  # weights brought into play at a time
 _STARTS = 8  # for each of them
-_STEPS = 80  # uphill
 _SCARCE, _EACH = 0.02, 10  # share of the rows below which what brings two units into play is scarce; rows kept of it
 _SEEN = 4  # rows that bring a weight into play: fewer are too few
 _SPREAD = 2000  # inputs near and far: of 5-15-10-1, units that are on for one in two thousand were missed without them
@@ -149,42 +143,6 @@ def _weighed(net: DeepNetwork, open_: list[Mask], X: Array, Y: Array) -> DeepNet
 # -- where to ask ----------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Climb:
-    """The best input so far for each of n scores."""
-
-    X: Array
-    score: Array
-
-
-def _climbed(net: DeepNetwork, X: Array, score: Score, rng: np.random.Generator) -> _Climb:
-    """Uphill from the rows of X, by steps that grow shorter; the score of a row sees the z of all layers."""
-    best = _Climb(X.copy(), np.full(len(X), -np.inf))
-    for step in np.geomspace(0.5, 0.005, _STEPS):
-        zs = _before(net, X)
-        value, seeds = score(zs)
-        better = value > best.score
-        best.X[better], best.score[better] = X[better], value[better]
-        g = np.zeros_like(zs[-1])
-        for (W, _), z, seed in zip(net.hidden[::-1], zs[::-1], seeds[::-1]):
-            g = (g * (z > 0.0) + seed) @ W
-        g += 1e-3 * np.linalg.norm(g, axis=1, keepdims=True) * rng.normal(size=g.shape)
-        size = np.linalg.norm(g, axis=1, keepdims=True)
-        way = np.where(size > 0.0, g / np.where(size > 0.0, size, 1.0), rng.normal(size=g.shape) / np.sqrt(net.d))
-        # from the best so far: steps too long for a narrow place are taken back
-        here = np.where(better[:, None], X, best.X)
-        X = here + step * (0.3 * np.sqrt(net.d) + np.linalg.norm(here, axis=1, keepdims=True)) * way
-    return best
-
-
-def _before(net: DeepNetwork, X: Array) -> list[Array]:
-    zs, H = [], X
-    for W, b in net.hidden:
-        zs.append(H @ W.T + b)
-        H = np.maximum(zs[-1], 0.0)
-    return zs
-
-
 def _joint(net: DeepNetwork, open_: list[Mask], old: Array, rng: np.random.Generator) -> Array:
     """Inputs at which both units of idle weights are on, whatever the weight; four for each weight, where there are."""
     places = [(k + 1, i, j) for k, mask in enumerate(open_) for i, j in np.argwhere(mask)]
@@ -211,7 +169,7 @@ def _joint(net: DeepNetwork, open_: list[Mask], old: Array, rng: np.random.Gener
             seeds[k - 1][n[down], j[down]] = 1.0
         return np.minimum(one, two), seeds
 
-    found = _climbed(blind, _starts(blind, places, old), score, rng)
+    found = climbed(blind, _starts(blind, places, old), score, rng)
     chosen = found.score.reshape(-1, _STARTS).argmax(axis=1) + _STARTS * np.arange(len(places))
     points = []
     for at, x in zip(chosen, found.X[chosen]):
@@ -219,7 +177,7 @@ def _joint(net: DeepNetwork, open_: list[Mask], old: Array, rng: np.random.Gener
             continue
         # towards the edge at which unit j turns off: there the weight matters little, and i is still on
         g = _gradient(blind, x, int(layer[at]) - 1, int(j[at]))
-        z = _before(blind, x[None])[layer[at] - 1][0, j[at]]
+        z = before(blind, x[None])[layer[at] - 1][0, j[at]]
         points += [x - share * z / max(float(g @ g), 1e-300) * g for share in (0.0, 0.5, 0.8, 0.95)]
     return np.reshape(points, (-1, net.d))
 
@@ -236,14 +194,14 @@ def _off(net: DeepNetwork, i: int, old: Array, rng: np.random.Generator) -> Arra
         seeds[front] = (z / size**3)[:, None] * h
         return -z / size, seeds
 
-    z = _before(net, old)[-1][:, i]
+    z = before(net, old)[-1][:, i]
     start = np.concatenate([old[z.argsort()[:_STARTS]], old[rng.integers(len(old), size=4 * _STARTS)]])
-    return _climbed(net, start, score, rng).X
+    return climbed(net, start, score, rng).X
 
 
 def _starts(net: DeepNetwork, places: list[tuple[int, int, int]], old: Array) -> Array:
     """For each weight the inputs asked so far that come nearest to both units being on."""
-    zs = _before(net, old)
+    zs = before(net, old)
     size = [1.0 + np.linalg.norm(z, axis=1) for z in zs]
     first = [
         np.minimum(zs[k][:, i] / size[k], zs[k - 1][:, j] / size[k - 1]).argsort()[-_STARTS:] for k, i, j in places
@@ -253,7 +211,7 @@ def _starts(net: DeepNetwork, places: list[tuple[int, int, int]], old: Array) ->
 
 def _gradient(net: DeepNetwork, x: Array, layer: int, unit: int) -> Array:
     """Of z_unit of a layer at x."""
-    zs = _before(net, x[None])
+    zs = before(net, x[None])
     g = np.array(net.hidden[layer][0][unit])
     for k in range(layer - 1, -1, -1):
         g = (g * (zs[k][0] > 0.0)) @ net.hidden[k][0]
@@ -265,36 +223,5 @@ def _corners(net: DeepNetwork, rng: np.random.Generator) -> Array:
     if not net.layers:
         return np.zeros((0, net.d))
     v, m = np.atleast_2d(net.head.v), len(net.layers[-1][1])
-    ways = [_directions(m, 8 * m, rng), np.repeat(-v[v.any(axis=1)], 2 * m, axis=0)]
-    return _furthest(net, np.concatenate(ways), rng)
-
-
-def corners(known: Known, count: int, rng: np.random.Generator) -> Array:
-    """Inputs (count, d) at which the activations of the last known layer go furthest in some direction."""
-    m = known.width
-    net = DeepNetwork(known.layers, Network(np.zeros((1, m)), np.zeros(1), np.zeros(1)))
-    ways = _directions(m, count, rng)
-    return _furthest(net, ways[rng.permutation(len(ways))[:count]], rng)
-
-
-def _directions(m: int, mixed: int, rng: np.random.Generator) -> Array:
-    """Each of m units up and down, and ``mixed`` of about three units."""
-    eye = np.eye(m)
-    return np.concatenate([eye, -eye, rng.normal(size=(mixed, m)) * (rng.random((mixed, m)) < 3.0 / m)])
-
-
-def _furthest(net: DeepNetwork, R: Array, rng: np.random.Generator) -> Array:
-    """Inputs at which the activations h in front of the head go furthest along the rows of R: r·h/‖h‖."""
-    R = R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), 1e-300)
-    front = len(net.layers) - 1
-
-    def score(zs: list[Array]) -> tuple[Array, list[Array]]:
-        h = np.maximum(zs[front], 0.0)
-        size = np.maximum(np.linalg.norm(h, axis=1), 1e-300)
-        value = np.sum(R * h, axis=1) / size
-        seeds = [np.zeros_like(z) for z in zs]
-        seeds[front] = (R - value[:, None] * h / size[:, None]) / size[:, None] * (zs[front] > 0.0)
-        return value, seeds
-
-    start = rng.normal(size=(len(R), net.d)) * 2.0 ** rng.uniform(-1.0, 4.0, size=(len(R), 1))
-    return _climbed(net, start, score, rng).X
+    ways = [directions(m, 8 * m, rng), np.repeat(-v[v.any(axis=1)], 2 * m, axis=0)]
+    return furthest(net, np.concatenate(ways), rng)

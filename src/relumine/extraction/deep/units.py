@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from relumine.extraction.deep.box import ROUNDING, Asked
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.kinks import Segment, on_lines, segments
+from relumine.extraction.deep.places import spread
 from relumine.extraction.deep.witnesses import Chord, Witness, jumps, measure, witnesses_of
 from relumine.extraction.pieces import Line
 
@@ -188,22 +189,29 @@ class Layer:
                 u.witnesses.append(w)
 
     def probe(self) -> None:
-        """Ask at places of the first layer's units whether f bends there: three rows each instead of another line."""
+        """Ask at places of the units all over whether f bends there: three rows each instead of another chord.
+
+        A unit further behind looks the same in a whole cone, and elsewhere it does not show. Behind one layer, places
+        are those with all its units on; behind more, there are none that are free.
+        """
         units = [u for u in self.units if u.hits >= 2 and not u.probes[1]]
-        if self.known.layers or not units:
+        found = [self._places(u) for u in units]
+        if not sum(len(x) for x, _ in found):
             return
-        X, V = [], []
-        for u in units:
-            # near and far: a unit further behind looks the same in a whole cone
-            x = self.rng.normal(size=(_PROBES, self.known.d)) * 2.0 ** self.rng.uniform(-1.0, 3.0, size=(_PROBES, 1))
-            X.append(x - np.outer(x @ u.w + u.c, u.w))
-            V.append(np.tile(_BEND * u.w, (_PROBES, 1)))
-        at, step = np.concatenate(X), np.concatenate(V)
+        at, step = (np.concatenate(both) for both in zip(*found))
         y = self.ask(np.concatenate([at - step, at, at + step])).reshape(3, -1)
         bent = np.abs(y[0] + y[2] - 2.0 * y[1]) > 4.0 * ROUNDING * np.abs(y).max(axis=0)
-        for u, shown in zip(units, bent.reshape(len(units), _PROBES).sum(axis=1)):
-            u.probes = (int(shown), _PROBES)
-            u.hits, u.crossings = u.hits + int(shown), u.crossings + _PROBES
+        for u, shown in zip(units, np.split(bent, np.cumsum([len(x) for x, _ in found])[:-1])):
+            u.probes = (int(shown.sum()), len(shown))
+            u.hits, u.crossings = u.hits + int(shown.sum()), u.crossings + len(shown)
+
+    def _places(self, u: Unit) -> tuple[Array, Array]:
+        """Inputs (n, d) on the unit, and a step across it at each."""
+        if self.known.layers:
+            return spread(self.known, u.w, u.c, _PROBES, self.rng)
+        # near and far
+        x = self.rng.normal(size=(_PROBES, self.known.d)) * 2.0 ** self.rng.uniform(-1.0, 3.0, size=(_PROBES, 1))
+        return x - np.outer(x @ u.w + u.c, u.w), np.tile(_BEND * u.w, (_PROBES, 1))
 
     @staticmethod
     def _t(w: Witness) -> float:

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.extraction.deep.charts import Chart, Known
+from relumine.extraction.deep.climb import corners
 from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.merge import Merger
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.plays import corners
 from relumine.extraction.deep.sparse import sparse_signs
 from relumine.extraction.deep.surfaces import Lift, Surface, followed
 from relumine.extraction.deep.units import Unit, joined
