@@ -57,6 +57,29 @@ def before(net: DeepNetwork, X: Array) -> list[Array]:
     return zs
 
 
+def directions(m: int, mixed: int, rng: np.random.Generator) -> Array:
+    """Of (h, 1), h of m units: each entry up and down, and ``mixed`` of about three entries, and as many of all."""
+    eye, some = np.eye(m + 1), rng.normal(size=(mixed, m + 1))
+    return np.concatenate([eye, -eye, some * (rng.random(some.shape) < 3.0 / m), rng.normal(size=some.shape)])
+
+
+def furthest(net: DeepNetwork, R: Array, rng: np.random.Generator) -> Array:
+    """Inputs at which φ = (h, 1), h in front of the head, goes furthest along the rows of R (n, m + 1): r·φ/‖φ‖."""
+    R = R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), 1e-300)
+    front = len(net.layers) - 1
+
+    def score(zs: list[Array]) -> tuple[Array, list[Array]]:
+        h = np.maximum(zs[front], 0.0)
+        size = np.sqrt(1.0 + np.sum(h * h, axis=1))
+        value = (np.sum(R[:, :-1] * h, axis=1) + R[:, -1]) / size
+        seeds = [np.zeros_like(z) for z in zs]
+        seeds[front] = (R[:, :-1] - value[:, None] * h / size[:, None]) / size[:, None] * (zs[front] > 0.0)
+        return value, seeds
+
+    start = rng.normal(size=(len(R), net.d)) * 2.0 ** rng.uniform(-1.0, 4.0, size=(len(R), 1))
+    return climbed(net, start, score, rng).X
+
+
 def corners(known: Known, count: int, rng: np.random.Generator) -> Array:
     """Inputs (count, d) at which the activations of the last known layer go furthest in some direction."""
     ways = directions(known.width, count, rng)
@@ -79,32 +102,10 @@ def tops(known: Known, rng: np.random.Generator) -> Array:
         seeds[front] = apart / size[:, None]
         return -size, seeds
 
-    return np.concatenate([furthest(net, np.eye(m), rng), climbed(net, rng.normal(size=(m, known.d)), score, rng).X])
+    ups = furthest(net, np.eye(m + 1)[:m], rng)
+    return np.concatenate([ups, climbed(net, rng.normal(size=(m, known.d)), score, rng).X])
 
 
 def _headless(known: Known) -> DeepNetwork:
     m = known.width
     return DeepNetwork(known.layers, Network(np.zeros((1, m)), np.zeros(1), np.zeros(1)))
-
-
-def directions(m: int, mixed: int, rng: np.random.Generator) -> Array:
-    """Each of m units up and down, and ``mixed`` of about three units."""
-    eye = np.eye(m)
-    return np.concatenate([eye, -eye, rng.normal(size=(mixed, m)) * (rng.random((mixed, m)) < 3.0 / m)])
-
-
-def furthest(net: DeepNetwork, R: Array, rng: np.random.Generator) -> Array:
-    """Inputs at which the activations h in front of the head go furthest along the rows of R: r·h/‖h‖."""
-    R = R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), 1e-300)
-    front = len(net.layers) - 1
-
-    def score(zs: list[Array]) -> tuple[Array, list[Array]]:
-        h = np.maximum(zs[front], 0.0)
-        size = np.maximum(np.linalg.norm(h, axis=1), 1e-300)
-        value = np.sum(R * h, axis=1) / size
-        seeds = [np.zeros_like(z) for z in zs]
-        seeds[front] = (R - value[:, None] * h / size[:, None]) / size[:, None] * (zs[front] > 0.0)
-        return value, seeds
-
-    start = rng.normal(size=(len(R), net.d)) * 2.0 ** rng.uniform(-1.0, 4.0, size=(len(R), 1))
-    return climbed(net, start, score, rng).X

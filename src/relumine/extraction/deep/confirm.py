@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.extraction.deep.plays import covering, idle, played
+from relumine.extraction.deep.plays import cornered, covering, idle, played
 from relumine.fit.layers import minimise, rank
 
 Array = NDArray[np.float64]
@@ -71,6 +71,8 @@ def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
         if pairs is not None:
             return None, pairs
         net = _fitted(at, net)
+    elif (pairs := cornered(at, net)) is not None:
+        return None, pairs
     fresh = _fresh(at, _FIRST, _FAR)
     left, pairs = _left(at, net, *fresh)
     if _FINE < left < 1e-5 and net.parameters <= _LARGE:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import tops
+from relumine.extraction.deep.places import extremes
 from relumine.extraction.deep.witnesses import Witness
 from relumine.run import Run
 
@@ -87,7 +88,8 @@ class Inquiry:
         starts = list(scale * self.rng.normal(size=(_MOVES, self.dim)))
         starts += [w.point + side * w.gap * w.along for w in kinks for side in (-0.25, 0.25)]
         if len(known.layers) > 1:
-            starts += list(tops(Known(self.dim, known.layers[:-1]), self.rng))
+            front = Known(self.dim, known.layers[:-1])
+            starts += [*tops(front, self.rng), *extremes(front)]
         moves = [(x, other) for x in starts if (other := known.unseen_move(x, self.rng)) is not None]
         if not moves:
             return True

@@ -134,13 +134,14 @@ class Merger:
         points = self._hits(surface, 1e-5)
         if points is None:
             return None
-        theta = only(lift(np.array(points), surface.s))
-        if theta is not None and len(points) > group.seen.sum():
+        found = only(lift(np.array(points), surface.s))
+        if found is not None and len(points) > group.seen.sum():
+            theta, error = found
             seen = theta != 0.0
             seen[-1] = True
             better = Surface(lift, surface.s, theta, group.seen & seen)
             if (again := self._hits(better, 1e-7)) is not None:
-                better.points, better.error = again, 1e-8
+                better.points, better.error = again, error
                 return better
         surface.points = points
         return surface

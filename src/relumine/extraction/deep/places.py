@@ -11,12 +11,13 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 Chords = tuple[list[Chart], Array, Array]
 
-__all__ = ["chords", "parallels", "spread"]
+__all__ = ["chords", "extremes", "parallels", "spread"]
 
 _LONG = 300.0  # half length of a line over √d: it passes 997 of 1000 hyperplanes of units with bias below 1
 _APART = 0.5  # how far from a chord its parallel is, over the activations: three of four kinks stay on
 _POINTS = 64  # random lines whose pieces are compared
 _SHARP = 2.0  # digits by which a peak stands out beyond the sum of the others
+_SMALL = 1e-2  # of an activation beside 1, and of 1 beside an activation, where the other is to count
 _PLACES = 16  # peaks, and random inputs, between which places of a unit are
 _BEND = 1e-3  # how far from a unit the box is asked whether it bends there, over the activations
 
@@ -97,6 +98,20 @@ def _peaks(W: Array, count: int, rng: Rng) -> Array:
     order = np.concatenate([rng.permutation(m + 1) for _ in range(count // (m + 1) + 1)])[:count]
     H[np.arange(count), order] *= 3.0 * m * 10.0 ** rng.uniform(0.0, _SHARP, size=count)
     return np.asarray(H[:, :m] / np.sqrt(H[:, m:]) * np.linalg.norm(W, axis=1))
+
+
+def extremes(known: Known) -> Array:
+    """Inputs (m + 1, d) at which all units of one known layer are on, and one of (h, 1) counts far more than the rest.
+
+    What is linear in (h, 1) has there the sign of that weight. None where the rows are dependent, or behind two layers.
+    """
+    chart = _free(known) if len(known.layers) == 1 else None
+    if chart is None:
+        return np.zeros((0, known.d))
+    W, b = known.layers[0]
+    H = np.full((len(b) + 1, len(b)), _SMALL)
+    H[np.arange(len(b)), np.arange(len(b))] = 1.0 / _SMALL
+    return np.asarray((H * np.linalg.norm(W, axis=1) - b) @ chart.E.T)
 
 
 def spread(known: Known, w: Array, c: float, count: int, rng: Rng) -> tuple[Array, Array]:
