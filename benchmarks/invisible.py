@@ -55,7 +55,7 @@ def invisible(net: rl.DeepNetwork, rng: np.random.Generator) -> Invisible:
 
 
 def _reached(net: rl.DeepNetwork, layer: int, unit: int, sign: float = 1.0, front: int | None = None) -> bool:
-    """Whether some input has z·sign > 0 at a unit with unit ``front`` of the layer before it on; True if it is open."""
+    """Whether some input has z·sign > 0 at a unit and unit ``front`` in front of it on; True if that is open."""
     x, sure = reach(net.hidden[: layer + 1], unit, sign, front, _NODES)
     return x is not None or not sure
 

@@ -23,6 +23,7 @@ _SKETCH = 2  # directions of a sketch; one more where two sketches agree, before
 _ALIKE = 1e-3  # two sketches further apart than this are different, whatever their noise
 _MOST = 8_000  # queries for a segment: five hundred kinks
 _AGREE = 3  # chords that must show a unit, or places
+_TWINS = 1e-5  # relative difference of two measurements of one unit: up to 2e-8 was seen with an error said to be 1e-11
 _PROBES, _BEND = 6, 1e-3  # places of a unit asked, and how far to each side: one in a hundred bends by another unit
 
 
@@ -109,8 +110,21 @@ class Layer:
                 self.tried.add(id(w))
             measured = self._unit(pair)
             if measured is not None:
-                self._count(measured)
-                self.units.append(measured)
+                self._take(measured)
+
+    def _take(self, new: Unit) -> None:
+        """One more unit; if it is one that was found before with fewer digits, it takes its place."""
+        twin = next((i for i, u in enumerate(self.units) if _twins(u, new)), None)
+        if twin is None:
+            self._count(new)
+            self.units.append(new)
+            return
+        old, self.units[twin] = self.units[twin], new
+        new.probes = old.probes
+        self._count(new)
+        if new.hits < old.hits:
+            self.units[twin] = old
+            self._count(old)
 
     def _pair(self) -> list[Witness] | None:
         """Witnesses without an owner whose sketches agree, on two chords or more, in charts with the same units on."""
@@ -222,6 +236,14 @@ class Layer:
     def accepted(self) -> list[Unit]:
         """Units that most of the chords they cross show."""
         return [u for u in self.units if u.hits >= _AGREE and u.score > 0.5]
+
+
+def _twins(u: Unit, v: Unit) -> bool:
+    """Whether two units are one, measured twice."""
+    if (u.known != v.known).any():
+        return False
+    p, q = np.append(u.w, u.c), np.append(v.w, v.c)
+    return bool(min(np.linalg.norm(p - q), np.linalg.norm(p + q)) <= _TWINS * np.linalg.norm(p))
 
 
 def _doubt(w: Witness) -> float:
