@@ -177,7 +177,7 @@ class _Looks:
                 options = self.options(units)
                 if options:
                     return options
-                if self.open >= (1 if len(units) > self.at.known.width else _OPEN):
+                if quiet >= 2 and self.open >= (1 if len(units) > self.at.known.width else _OPEN):
                     return self.behind(units)
         raise Stop(f"layer {k + 1}: {self.why}")
 
