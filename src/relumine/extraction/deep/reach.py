@@ -92,8 +92,8 @@ class _Relaxed:
         low, up = np.zeros(self.n), np.full(self.n, np.inf)
         low[: self.d], up[: self.d + 1], up[-1] = -1.0, 1.0, 1.0
         up[self.d + 1 + off] = 0.0
-        equal = {"A_eq": (h - z)[on], "b_eq": np.zeros(len(on))} if len(on) else {}
-        found = linprog(-t, A_ub=A, b_ub=b, bounds=np.column_stack([low, up]), method="highs", **equal)
+        bounds = list(zip(low.tolist(), up.tolist()))
+        found = linprog(-t, A_ub=A, b_ub=b, A_eq=(h - z)[on], b_eq=np.zeros(len(on)), bounds=bounds, method="highs")
         return None if found.x is None or -found.fun <= _NONE else np.asarray(found.x)
 
     def input(self, solution: Array) -> Array | None:

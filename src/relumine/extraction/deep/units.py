@@ -135,13 +135,15 @@ class Layer:
         S /= np.linalg.norm(S, axis=1, keepdims=True)
         tried = np.array([id(w) in self.tried for w in free])
         chord = np.array([w.chord.index for w in free])
-        near = np.abs(S @ S.T) > 1.0 - _ALIKE
+        turned = np.abs(np.outer(S[:, 0], S[:, 1]) - np.outer(S[:, 1], S[:, 0]))  # sine of the angle between two
+        doubt = np.array([_doubt(w) for w in free])
+        near = turned <= np.minimum(20.0 * (doubt[:, None] + doubt) + 1e-9, _ALIKE)
         near &= (chord[:, None] != chord[None, :]) & ~(tried[:, None] & tried[None, :])
         for i in np.flatnonzero(near.any(axis=1)):
             group: list[Witness] = [free[i]]
             for j in np.flatnonzero(near[i]):
                 other = any(free[j].chord is g.chord for g in group) or not _same_units_on(free[i], free[j])
-                if not other and _parallel(free[i], free[j], _SKETCH):
+                if not other:
                     group.append(free[j])
             if len(group) < 2:
                 continue
