@@ -196,7 +196,7 @@ def elsewhere(report: Row) -> dict[str, str]:
         "digits; trained with PyTorch for a moment; a hundred random shapes of 10 to 40 inputs; three networks of "
         "other people. *Exact*: "
         "relative error at most 1e-9 on 1000 fresh rows and every parameter that some input shows within 1e-6; *all "
-        "parameters*: of those, the networks in which no input hides any. *Function*: called exact, and "
+        "parameters*: of those, the networks with every parameter within 1e-6. *Function*: called exact, and "
         f"right to 1e-6 on those rows. At most {report['settings']['limit']:g} s on the clock each, one thread; seeds "
         f"from {report['settings']['first']}. `python -m benchmarks run --only deep`."
     )

@@ -144,7 +144,7 @@ def _refined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
     X, Y = np.concatenate([X, old[pick]]), np.concatenate([Y, answers[pick]])
     H = Known(at.dim, net.layers)(X)
     size = 1.0 / (1.0 + np.linalg.norm(H, axis=1))
-    fit = minimise(head, H, Y[:, 0] if at.ask.plain else Y, at.run, steps=12, tol=_FLOOR, weight=size)
+    fit = minimise(head, H, Y[:, 0] if at.ask.plain else Y, at.run, steps=8, tol=_ENOUGH, weight=size)
     at.tell(f"  polish of the head {fit.history[0]:.1e} to {fit.loss:.1e}")
     return DeepNetwork(net.layers, fit.network.head)
 

@@ -94,7 +94,7 @@ class _Relaxed:
         up[self.d + 1 + off] = 0.0
         bounds = list(zip(low.tolist(), up.tolist()))
         found = linprog(-t, A_ub=A, b_ub=b, A_eq=(h - z)[on], b_eq=np.zeros(len(on)), bounds=bounds, method="highs")
-        return None if found.x is None or -found.fun <= _NONE else np.asarray(found.x)
+        return None if found.x is None or found.x[-1] <= _NONE else np.asarray(found.x)
 
     def input(self, solution: Array) -> Array | None:
         """The input of a solution, if the layers themselves do there what they should."""
