@@ -39,10 +39,11 @@ class Known:
 
     def region(self, x: Array) -> tuple[NDArray[np.intp], Array, Array, Array, Array]:
         """Around x: the active units A of the last layer, h_A = Jx + shift, valid on {rows·x + offsets ≥ 0}."""
-        M, shift, rows, offsets = np.eye(self.d), np.zeros(self.d), [np.zeros((0, self.d))], [np.zeros(0)]
-        on = np.ones(self.d, dtype=bool)
-        for W, b in self.layers:
-            M, shift = W @ M, W @ shift + b
+        if not self.layers:
+            return np.arange(self.d), np.eye(self.d), np.zeros(self.d), np.zeros((0, self.d)), np.zeros(0)
+        M, shift, rows, offsets = np.zeros((0, self.d)), np.zeros(0), [], []
+        for k, (W, b) in enumerate(self.layers):
+            M, shift = (W @ M, W @ shift + b) if k else (W, b)
             on = M @ x + shift > 0.0
             sign = np.where(on, 1.0, -1.0)
             rows.append(sign[:, None] * M)

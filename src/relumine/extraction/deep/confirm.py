@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.deep import DeepNetwork
+from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.extraction.deep.plays import covering, idle, played
+from relumine.extraction.deep.plays import cornered, covering, idle, played
 from relumine.fit.layers import minimise, rank
 
 Array = NDArray[np.float64]
@@ -71,10 +72,12 @@ def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
         if pairs is not None:
             return None, pairs
         net = _fitted(at, net)
+    elif (pairs := cornered(at, net)) is not None:
+        return None, pairs
     fresh = _fresh(at, _FIRST, _FAR)
     left, pairs = _left(at, net, *fresh)
-    if _FINE < left < 1e-5 and net.parameters <= _LARGE:
-        net = _polished(at, net, *at.rows(int(1.15 * net.parameters) + 100))
+    if _FINE < left < 1e-5:
+        net = _refined(at, net)
         left, pairs = _left(at, net, *fresh)
     if left >= _EXACT:  # the first rows that contradict are enough
         return None, pairs
@@ -128,6 +131,24 @@ def _polished(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> DeepNetwork:
     fit = minimise(net, X, Y[:, 0] if at.ask.plain else Y, at.run, steps=steps, tol=tol, weight=1.0 / far)
     at.tell(f"  polish {fit.history[0]:.1e} to {fit.loss:.1e}")
     return fit.network
+
+
+def _refined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
+    """Polished on random rows, a little more than parameters; of large networks only the head, on twice as many."""
+    head = DeepNetwork((), net.head)
+    if net.parameters <= _LARGE:
+        return _polished(at, net, *at.rows(int(1.15 * net.parameters) + 100))
+    if head.parameters > _LARGE:
+        return net
+    X, Y = at.rows(2 * head.parameters)
+    old, answers = at.ask.since(at.mark)  # on both sides of units that random rows hardly show
+    pick = at.rng.permutation(len(old))[: head.parameters]
+    X, Y = np.concatenate([X, old[pick]]), np.concatenate([Y, answers[pick]])
+    H = Known(at.dim, net.layers)(X)
+    size = 1.0 / (1.0 + np.linalg.norm(H, axis=1))
+    fit = minimise(head, H, Y[:, 0] if at.ask.plain else Y, at.run, steps=8, tol=_ENOUGH, weight=size)
+    at.tell(f"  polish of the head {fit.history[0]:.1e} to {fit.loss:.1e}")
+    return DeepNetwork(net.layers, fit.network.head)
 
 
 def _near(at: Inquiry, net: DeepNetwork) -> int:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.climb import tops
+from relumine.extraction.deep.places import extremes
 from relumine.extraction.deep.witnesses import Witness
 from relumine.run import Run
 
@@ -79,11 +81,15 @@ class Inquiry:
     def complete(self, known: Known, kinks: Sequence[Witness] = ()) -> bool:
         """Whether the box depends on nothing but the activations of these layers, as far as moves show.
 
-        Moves start at random inputs, and on both sides of ``kinks``.
+        Moves start at random inputs, on both sides of ``kinks``, and where one unit in front of the last layer is far
+        larger than the others, or all are small: behind one layer, a unit that is on anywhere is on at one of those.
         """
         scale = 2.0 ** self.rng.uniform(-1.0, 1.5, size=(_MOVES, 1))
         starts = list(scale * self.rng.normal(size=(_MOVES, self.dim)))
         starts += [w.point + side * w.gap * w.along for w in kinks for side in (-0.25, 0.25)]
+        if len(known.layers) > 1:
+            front = Known(self.dim, known.layers[:-1])
+            starts += [*tops(front, self.rng), *extremes(front)]
         moves = [(x, other) for x in starts if (other := known.unseen_move(x, self.rng)) is not None]
         if not moves:
             return True

@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
+from relumine.extraction.deep.linear import sparsest
 from relumine.extraction.deep.units import Unit
 from relumine.fit.layers import minimise
 from relumine.network import Network
@@ -131,11 +132,11 @@ def _partner(X: Array, x: Array) -> Array:
 
 
 def _turned(head: Network) -> Network:
-    """The signs that leave no linear part, where there are such."""
+    """The signs that leave no linear part, where there are such; else those that leave few entries of it."""
     turned = orient(head, exact=False, bias=True, seconds=2.0).network
     if np.abs(turned.v).max(initial=0.0) < 1e-4 * np.abs(turned.a).max():
         return turned.replace(v=np.zeros_like(turned.v))
-    return turned
+    return sparsest(turned)
 
 
 def _robust(F: Array, Y: Array, tol: float = _FITS) -> tuple[Array, NDArray[np.bool_]]:

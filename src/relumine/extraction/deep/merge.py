@@ -28,6 +28,7 @@ _APART = 20.0  # how far apart two normals may be, over their errors
 # had 5 … 31 and 95 … 100 %, and the one group of a deeper unit 3.
 _CHORDS, _SCORE = 5, 0.8
 _PARTNERS = 3  # chords with kinks that agree, before anything is counted
+_NEW = 250  # kinks measured at a time
 _LOST = 1e-5  # relative error of a normal that is of no use
 
 
@@ -51,11 +52,10 @@ class Merger:
         self.theta, self.mask, self.error = np.zeros((0, lift.size)), np.zeros((0, lift.size), dtype=bool), np.zeros(0)
 
     def add(self, free: list[Witness]) -> None:
-        """Measure the normals at these kinks."""
+        """Measure the normals at these kinks, the clearest first."""
         theta, mask, error = [self.theta], [self.mask], [self.error]
-        for w in free:
-            if id(w) in self.measured:
-                continue
+        new = [w for w in free if id(w) not in self.measured]
+        for w in sorted(new, key=lambda w: -w.gap * abs(w.jump))[:_NEW]:
             self.measured.add(id(w))
             result = measure(self.ask, w, self.rng)
             if result is None:
@@ -134,13 +134,14 @@ class Merger:
         points = self._hits(surface, 1e-5)
         if points is None:
             return None
-        theta = only(lift(np.array(points), surface.s))
-        if theta is not None and len(points) > group.seen.sum():
+        found = only(lift(np.array(points), surface.s))
+        if found is not None and len(points) > group.seen.sum():
+            theta, error = found
             seen = theta != 0.0
             seen[-1] = True
             better = Surface(lift, surface.s, theta, group.seen & seen)
             if (again := self._hits(better, 1e-7)) is not None:
-                better.points, better.error = again, 1e-8
+                better.points, better.error = again, error
                 return better
         surface.points = points
         return surface

@@ -11,11 +11,15 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 Chords = tuple[list[Chart], Array, Array]
 
-__all__ = ["chords", "parallels"]
+__all__ = ["chords", "extremes", "parallels", "spread"]
 
 _LONG = 300.0  # half length of a line over √d: it passes 997 of 1000 hyperplanes of units with bias below 1
 _APART = 0.5  # how far from a chord its parallel is, over the activations: three of four kinks stay on
 _POINTS = 64  # random lines whose pieces are compared
+_SHARP = 2.0  # digits by which a peak stands out beyond the sum of the others
+_SMALL = 1e-2  # of an activation beside 1, and of 1 beside an activation, where the other is to count
+_PLACES = 16  # peaks, and random inputs, between which places of a unit are
+_BEND = 1e-3  # how far from a unit the box is asked whether it bends there, over the activations
 
 
 def chords(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None = None) -> Chords:
@@ -71,10 +75,7 @@ def _orthant(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | No
         return None
     if pairs is None:
         some = known(rng.normal(size=(2 * (count - count // 2), known.d)))
-        peaks = np.exp(0.5 * rng.normal(size=(2 * (count // 2), m)))
-        order = np.concatenate([rng.permutation(m) for _ in range(2 * len(peaks) // m + 1)])[: len(peaks)]
-        peaks[np.arange(len(peaks)), order] *= 3.0 * m
-        H = np.concatenate([some, peaks * np.linalg.norm(W, axis=1) * 10.0 ** rng.uniform(-1.0, 0.5, (len(peaks), 1))])
+        H = np.concatenate([some, _peaks(W, 2 * (count // 2), rng)])
     else:
         H = np.stack([known(pairs[0]), known(pairs[1])], axis=1).reshape(-1, m)
     # off the walls of the orthant, where a unit is about to turn off; both ends of a chord alike, however short it is
@@ -83,6 +84,53 @@ def _orthant(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | No
     H = np.maximum(H, np.repeat(wall, 2, axis=0))
     X = (H - b) @ chart.E.T
     return [chart] * (len(X) // 2), X[0::2], X[1::2]
+
+
+def _peaks(W: Array, count: int, rng: Rng) -> Array:
+    """Activations (count, m) of a layer at which one of (h, 1) is far larger than the others, each of them in turn.
+
+    The less the others are, the more units of the next layer change sides between two of them: in the end all with two
+    weights of different sign, the bias among them.
+    """
+    m = len(W)
+    H = np.column_stack([np.exp(0.5 * rng.normal(size=(count, m))), np.ones(count)])
+    H[:, :m] *= 10.0 ** rng.uniform(-1.0, 0.5, size=(count, 1))
+    order = np.concatenate([rng.permutation(m + 1) for _ in range(count // (m + 1) + 1)])[:count]
+    H[np.arange(count), order] *= 3.0 * m * 10.0 ** rng.uniform(0.0, _SHARP, size=count)
+    return np.asarray(H[:, :m] / np.sqrt(H[:, m:]) * np.linalg.norm(W, axis=1))
+
+
+def extremes(known: Known) -> Array:
+    """Inputs (m + 1, d) at which all units of one known layer are on, and one of (h, 1) counts far more than the rest.
+
+    What is linear in (h, 1) has there the sign of that weight. None where the rows are dependent, or behind two layers.
+    """
+    chart = _free(known) if len(known.layers) == 1 else None
+    if chart is None:
+        return np.zeros((0, known.d))
+    W, b = known.layers[0]
+    H = np.full((len(b) + 1, len(b)), _SMALL)
+    H[np.arange(len(b)), np.arange(len(b))] = 1.0 / _SMALL
+    return np.asarray((H * np.linalg.norm(W, axis=1) - b) @ chart.E.T)
+
+
+def spread(known: Known, w: Array, c: float, count: int, rng: Rng) -> tuple[Array, Array]:
+    """Inputs (n, d) all over {w·h + c = 0}, all units of one known layer on, and a short step across it at each."""
+    chart = _free(known) if len(known.layers) == 1 else None
+    if chart is None:
+        return np.zeros((0, known.d)), np.zeros((0, known.d))
+    W, b = known.layers[0]
+    H = np.concatenate([_peaks(W, _PLACES, rng), known(rng.normal(size=(_PLACES, known.d)))])
+    H = np.maximum(H, 1e-3 * H.max(axis=1, keepdims=True) * rng.uniform(0.1, 1.0, size=H.shape))
+    z = H @ w + c
+    up, down = rng.permutation(np.flatnonzero(z > 0.0)), rng.permutation(np.flatnonzero(z < 0.0))
+    if not len(up) or not len(down):
+        return np.zeros((0, known.d)), np.zeros((0, known.d))
+    i, j = up[np.arange(count) % len(up)], down[np.arange(count) % len(down)]
+    share = (z[i] / (z[i] - z[j]))[:, None]
+    H = (1.0 - share) * H[i] + share * H[j]
+    step = np.minimum(_BEND * np.linalg.norm(H, axis=1), 0.5 * (H / np.maximum(np.abs(w), 1e-300)).min(axis=1))
+    return (H - b) @ chart.E.T, (step[:, None] * w) @ chart.E.T
 
 
 def _pieces(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None) -> Chords:

@@ -3,36 +3,40 @@
 A weight A_ij counts only where unit i and unit j in front of it are both on. Random inputs may never be such: then the
 box is asked where the network says that both are, whatever the weight. A unit that is always on is an affine part v·h
 of the head, and one that is always off is nothing; so the box is also asked in corners: where the activations h in
-front of the head are as far as possible in one direction r, r·h/‖h‖, for r = −v, for each unit and for random pairs.
+front of the head are as far as possible in one direction r of (h, 1), for r = −v, for each unit and at random.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.climb import before, climbed, directions, furthest
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
+from relumine.extraction.deep.linear import error, into_units
+from relumine.extraction.deep.places import extremes
+from relumine.extraction.deep.reach import reach
 from relumine.fit.layers import Sweeps
-from relumine.network import Network
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Score = Callable[[list[Array]], tuple[Array, list[Array]]]
 
-__all__ = ["corners", "covering", "idle", "played"]
+__all__ = ["cornered", "covering", "idle", "played"]
 
 _PAIRS = 200  # weights brought into play at a time
 _STARTS = 8  # for each of them
-_STEPS = 80  # uphill
+_EXACT, _MOST = 40, 80  # of them that a proof is looked for, and units of a network up to which it is: a second
+_WEIGHTS = (0.05, 0.2, 1.0)  # over the length of the row: with which a weight may bring itself into play
 _SCARCE, _EACH = 0.02, 10  # share of the rows below which what brings two units into play is scarce; rows kept of it
 _SEEN = 4  # rows that bring a weight into play: fewer are too few
+_MIXED = 16  # corners for each unit in front, twice: of 30-13-7-7-1, one unit was on in one corner of a hundred
 _SPREAD = 2000  # inputs near and far: of 5-15-10-1, units that are on for one in two thousand were missed without them
 _WRONG = 1e-7  # relative error of a row that contradicts: measured 1e-15 … 1e-10 where nothing is missing
+_LOOSE = 1e-5  # and in a corner far out, where the errors of large networks show: measured up to 1e-8
 
 
 def idle(net: DeepNetwork, X: Array) -> list[Mask]:
@@ -74,61 +78,86 @@ def played(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, Pairs | None]:
     old, answers = at.ask.data()
     use = np.linalg.norm(old, axis=1) <= 60.0 * np.sqrt(at.dim)
     near, y = old[use], answers[use]
-    slack = max(_WRONG, 100.0 * float(np.quantile(_error(net, near, y), 0.9)))
-    net = _without_affine(at, net, near, y, slack)
-    open_ = [count < _SEEN for count in _together(net, near)]
-    P = np.concatenate([_joint(net, open_, near, at.rng), _corners(net, at.rng)])
+    slack = max(_WRONG, 100.0 * float(np.quantile(error(net, near, y), 0.9)))
+    net = into_units(at, net, near, y, slack)
+    open_ = _unseen(net, near, at.rng)
+    shown = _joint(net, open_, near, at.rng)
+    P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng)])
     Y = at.ask.values(P)
-    wrong = _error(net, P, Y) > slack
-    at.tell(f"  {sum(int(m.sum()) for m in open_)} weights idle: {int(wrong.sum())} of {len(P)} rows differ")
+    wrong = error(net, P, Y) > slack
+    at.tell(f"  {len(open_)} weights idle: {int(wrong.sum())} of {len(P)} rows differ")
     if wrong.any():
-        net = _weighed(net, open_, P, Y)
-        wrong = _error(net, P, Y) > slack
+        net = _weighed(_started(net, shown, wrong), [place for place, _ in shown], P, Y)
+        wrong = error(net, P, Y) > slack
         at.tell(f"  {int(wrong.sum())} of {len(P)} rows still differ")
     if not wrong.any():
         P = at.rng.normal(size=(_SPREAD, at.dim)) * 2.0 ** at.rng.uniform(0.0, 6.0, size=(_SPREAD, 1))
-        wrong = _error(net, P, at.ask.values(P)) > slack
+        wrong = error(net, P, at.ask.values(P)) > slack
         at.tell(f"  {int(wrong.sum())} of {len(P)} rows near and far differ")
     if not wrong.any():
         return net, None
-    some = at.rng.permutation(np.flatnonzero(wrong))[:4]
-    right = near[at.rng.permutation(len(near))[:1000]]
-    nearest = [np.linalg.norm(right - P[i], axis=1).argmin() for i in some]
-    return net, (P[some], right[nearest])
+    return net, _between(at, P[wrong], near)
 
 
-def _error(net: DeepNetwork, X: Array, Y: Array) -> Array:
-    """Of each row, over the size of the answers; far out f grows like ‖x‖, and so do errors."""
-    size = 1.0 + np.linalg.norm(X, axis=1) / np.sqrt(X.shape[1])
-    error = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / size
-    return np.asarray(error / max(float((np.abs(Y).max(axis=1) / size).max()), 1e-300))
+def cornered(at: Inquiry, net: DeepNetwork) -> Pairs | None:
+    """Pairs to look between where the network of two hidden layers is wrong with one unit in front alone large.
 
-
-def _without_affine(at: Inquiry, net: DeepNetwork, X: Array, Y: Array, slack: float) -> DeepNetwork:
-    """The head's affine part v·h moved into one unit, if all rows allow that: one that is off only where v·h is 0.
-
-    A weight of a unit that is nearly always on shows in v alone where the unit in front is never on while it is off.
+    A unit that is on anywhere with all units in front on is so at one of these, and one that is off anywhere is, too.
     """
-    head, v = net.head, np.atleast_2d(net.head.v)
-    a = np.atleast_2d(head.a)  # (q, m)
-    for i in range(head.m if v.any() else 0):
-        w = a[:, i] @ v / max(float(a[:, i] @ a[:, i]), 1e-300)
-        if np.abs(np.outer(a[:, i], w) - v).max() > 1e-6 * np.abs(v).max():
-            continue
-        W = np.array(head.W)
-        W[i] += w
-        trial = DeepNetwork(net.layers, head.replace(W=W, v=np.zeros_like(head.v)))
-        if (_error(trial, X, Y) > slack).any():
-            continue
-        P = np.concatenate([_off(net, i, X, at.rng), _off(trial, i, X, at.rng)])
-        if not (_error(trial, P, at.ask.values(P)) > slack).any():
-            return trial
-    return net
+    P = extremes(Known(at.dim, net.layers))
+    if not len(P):
+        return None
+    wrong = error(net, P, at.ask.values(P)) > _LOOSE
+    at.tell(f"  {int(wrong.sum())} of {len(P)} rows in corners differ")
+    return _between(at, P[wrong], at.pool[0]) if wrong.any() else None
 
 
-def _weighed(net: DeepNetwork, open_: list[Mask], X: Array, Y: Array) -> DeepNetwork:
-    """The idle weights by least squares on rows that bring them into play: f is linear in each."""
-    places = [(k + 1, i, j) for k, mask in enumerate(open_) for i, j in np.argwhere(mask)]
+def _between(at: Inquiry, wrong: Array, right: Array) -> Pairs:
+    """Some of the rows that are wrong, each with the nearest of some that are right."""
+    some = wrong[at.rng.permutation(len(wrong))[:4]]
+    right = right[at.rng.permutation(len(right))[:1000]]
+    return some, right[[np.linalg.norm(right - x, axis=1).argmin() for x in some]]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The weight from unit j to unit i of a layer, and the side of i on which it is to count.
+
+    ``weight``: that with which there is such an input, where there is none without it.
+    """
+
+    layer: int
+    i: int
+    j: int
+    side: float = 1.0
+    weight: float = 0.0
+
+
+def _unseen(net: DeepNetwork, X: Array, rng: np.random.Generator) -> list[_Place]:
+    """Weights that too few rows bring into play; beside a linear part v·h, also those of units seldom off with j on."""
+    counts, found = _together(net, X), []
+    for k, count in enumerate(counts, 1):
+        found += [_Place(k, int(i), int(j)) for i, j in np.argwhere(count < _SEEN)]
+    if net.head.v.any() and counts:
+        on = (before(net, X)[-2] > 0.0).sum(axis=0)
+        found += [_Place(len(counts), int(i), int(j), -1.0) for i, j in np.argwhere(on - counts[-1] < _SEEN)]
+    return [found[i] for i in rng.permutation(len(found))[:_PAIRS]]
+
+
+def _started(net: DeepNetwork, shown: list[tuple[_Place, Array]], wrong: Mask) -> DeepNetwork:
+    """With weights large enough to count where the box says that they do."""
+    maps, at = [(np.array(W), b) for W, b in net.maps], 0
+    for place, points in shown:
+        if place.weight and wrong[at : at + len(points)].any():
+            maps[place.layer][0][place.i, place.j] = place.weight
+        at += len(points)
+    return DeepNetwork.of(maps, net.activation, net.head.v)
+
+
+def _weighed(net: DeepNetwork, places: list[_Place], X: Array, Y: Array) -> DeepNetwork:
+    """The idle weights by least squares on rows that bring them into play: f is linear in each, and in v."""
+    places = list({(p.layer, p.i, p.j): p for p in places}.values())
+    free = sorted({p.j for p in places if p.side < 0.0})
     for _ in range(4 if places else 0):
         sweeps = Sweeps(net, X)
         columns = []
@@ -136,124 +165,100 @@ def _weighed(net: DeepNetwork, open_: list[Mask], X: Array, Y: Array) -> DeepNet
             G = np.zeros_like(Y)
             G[:, q] = 1.0
             signals = sweeps.signals(G)
-            columns.append(np.stack([signals[k][:, i] * sweeps.h[k][:, j] for k, i, j in places], axis=1))
+            own = [signals[p.layer][:, p.i] * sweeps.h[p.layer][:, p.j] for p in places]
+            own += [sweeps.h[-2][:, j] * float(q == r) for j in free for r in range(Y.shape[1])]
+            columns.append(np.stack(own, axis=1))
         J, r = np.concatenate(columns), (Y - sweeps.value).T.ravel()
         change = np.linalg.lstsq(J, r, rcond=1e-12)[0]
         maps = [(np.array(W), b) for W, b in net.maps]
-        for (k, i, j), value in zip(places, change):
-            maps[k][0][i, j] += value
-        net = DeepNetwork.of(maps, net.activation, net.head.v)
+        for p, value in zip(places, change):
+            maps[p.layer][0][p.i, p.j] += value
+        v = np.array(np.atleast_2d(net.head.v))
+        v[:, free] += change[len(places) :].reshape(len(free), Y.shape[1]).T
+        net = DeepNetwork.of(maps, net.activation, v.reshape(np.shape(net.head.v)))
     return net
 
 
 # -- where to ask ----------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Climb:
-    """The best input so far for each of n scores."""
-
-    X: Array
-    score: Array
-
-
-def _climbed(net: DeepNetwork, X: Array, score: Score, rng: np.random.Generator) -> _Climb:
-    """Uphill from the rows of X, by steps that grow shorter; the score of a row sees the z of all layers."""
-    best = _Climb(X.copy(), np.full(len(X), -np.inf))
-    for step in np.geomspace(0.5, 0.005, _STEPS):
-        zs = _before(net, X)
-        value, seeds = score(zs)
-        better = value > best.score
-        best.X[better], best.score[better] = X[better], value[better]
-        g = np.zeros_like(zs[-1])
-        for (W, _), z, seed in zip(net.hidden[::-1], zs[::-1], seeds[::-1]):
-            g = (g * (z > 0.0) + seed) @ W
-        g += 1e-3 * np.linalg.norm(g, axis=1, keepdims=True) * rng.normal(size=g.shape)
-        size = np.linalg.norm(g, axis=1, keepdims=True)
-        way = np.where(size > 0.0, g / np.where(size > 0.0, size, 1.0), rng.normal(size=g.shape) / np.sqrt(net.d))
-        # from the best so far: steps too long for a narrow place are taken back
-        here = np.where(better[:, None], X, best.X)
-        X = here + step * (0.3 * np.sqrt(net.d) + np.linalg.norm(here, axis=1, keepdims=True)) * way
-    return best
-
-
-def _before(net: DeepNetwork, X: Array) -> list[Array]:
-    zs, H = [], X
-    for W, b in net.hidden:
-        zs.append(H @ W.T + b)
-        H = np.maximum(zs[-1], 0.0)
-    return zs
-
-
-def _joint(net: DeepNetwork, open_: list[Mask], old: Array, rng: np.random.Generator) -> Array:
-    """Inputs at which both units of idle weights are on, whatever the weight; four for each weight, where there are."""
-    places = [(k + 1, i, j) for k, mask in enumerate(open_) for i, j in np.argwhere(mask)]
-    places = [places[i] for i in rng.permutation(len(places))[:_PAIRS]]
+def _joint(net: DeepNetwork, places: list[_Place], old: Array, rng: np.random.Generator) -> list[tuple[_Place, Array]]:
+    """Inputs at which both units of idle weights are on, whatever the weight; four for each, where there are such."""
     if not places:
-        return np.zeros((0, net.d))
+        return []
     maps = [(np.array(W), b) for W, b in net.maps]
-    for (W, _), mask in zip(maps[1:], open_):
-        W[mask] = 0.0
+    for p in places:
+        maps[p.layer][0][p.i, p.j] = 0.0
     blind = DeepNetwork.of(maps, net.activation, net.head.v)
-    layer, i, j = np.repeat(np.array(places).T, _STARTS, axis=1)
-    n = np.arange(len(i))
+    found = _climb(blind, places, old, rng)
+    shown, tried = [], 0
+    for place, x in zip(places, found):
+        if x is None and tried < _EXACT and blind.m <= _MOST:
+            tried += 1
+            place, x = _reached(blind, place)
+        if x is not None:
+            shown.append((place, _towards(blind, place, x)))
+    return shown
+
+
+def _climb(net: DeepNetwork, places: list[_Place], old: Array, rng: np.random.Generator) -> list[Array | None]:
+    """An input for each place, uphill from rows asked so far that come nearest; None where that does not get there."""
+    zs = before(net, old)
+    size = [1.0 + np.linalg.norm(z, axis=1) for z in zs]
+    first = [
+        np.minimum(p.side * zs[p.layer][:, p.i] / size[p.layer], zs[p.layer - 1][:, p.j] / size[p.layer - 1])
+        for p in places
+    ]
+    start = old[np.concatenate([near.argsort()[-_STARTS:] for near in first])]
+    layer, i, j = (np.repeat([getattr(p, name) for p in places], _STARTS) for name in ("layer", "i", "j"))
+    side, n = np.repeat([p.side for p in places], _STARTS), np.arange(len(start))
 
     def score(zs: list[Array]) -> tuple[Array, list[Array]]:
         one, two = np.zeros(len(n)), np.zeros(len(n))
         for k in range(1, len(zs)):
             here = layer == k
-            one[here], two[here] = zs[k][n[here], i[here]], zs[k - 1][n[here], j[here]]
+            one[here], two[here] = side[here] * zs[k][n[here], i[here]], zs[k - 1][n[here], j[here]]
         seeds = [np.zeros_like(z) for z in zs]
-        first = one <= two
+        low = one <= two
         for k in range(1, len(zs)):
-            up, down = (layer == k) & first, (layer == k) & ~first
-            seeds[k][n[up], i[up]] = 1.0
+            up, down = (layer == k) & low, (layer == k) & ~low
+            seeds[k][n[up], i[up]] = side[up]
             seeds[k - 1][n[down], j[down]] = 1.0
         return np.minimum(one, two), seeds
 
-    found = _climbed(blind, _starts(blind, places, old), score, rng)
-    chosen = found.score.reshape(-1, _STARTS).argmax(axis=1) + _STARTS * np.arange(len(places))
-    points = []
-    for at, x in zip(chosen, found.X[chosen]):
-        if found.score[at] <= 0.0:
-            continue
-        # towards the edge at which unit j turns off: there the weight matters little, and i is still on
-        g = _gradient(blind, x, int(layer[at]) - 1, int(j[at]))
-        z = _before(blind, x[None])[layer[at] - 1][0, j[at]]
-        points += [x - share * z / max(float(g @ g), 1e-300) * g for share in (0.0, 0.5, 0.8, 0.95)]
-    return np.reshape(points, (-1, net.d))
+    found = climbed(net, start, score, rng)
+    best = found.score.reshape(-1, _STARTS).argmax(axis=1) + _STARTS * np.arange(len(places))
+    return [found.X[k] if found.score[k] > 0.0 else None for k in best]
 
 
-def _off(net: DeepNetwork, i: int, old: Array, rng: np.random.Generator) -> Array:
-    """Inputs at which unit i of the head is off, as far as there are such."""
-    front = len(net.layers) - 1
+def _reached(net: DeepNetwork, place: _Place) -> tuple[_Place, Array | None]:
+    """An input for one place by branch and bound; where there is none without the weight, with one that opens it."""
+    layers = list(net.hidden[: place.layer + 1])
+    x, sure = reach(layers, place.i, place.side, place.j)
+    if x is not None or not sure or place.side < 0.0:
+        return place, x
+    W, b = layers[-1]
+    for share in _WEIGHTS:
+        V = np.array(W)
+        V[place.i, place.j] = share * float(np.linalg.norm(W[place.i]))
+        x, sure = reach([*layers[:-1], (V, b)], place.i, 1.0, place.j)
+        if x is not None:
+            return replace(place, weight=float(V[place.i, place.j])), x
+    return place, None
 
-    def score(zs: list[Array]) -> tuple[Array, list[Array]]:
-        h, z = np.maximum(zs[front], 0.0), zs[-1][:, i]
-        size = 1.0 + np.linalg.norm(h, axis=1)
-        seeds = [np.zeros_like(z) for z in zs]
-        seeds[-1][:, i] = -1.0 / size
-        seeds[front] = (z / size**3)[:, None] * h
-        return -z / size, seeds
 
-    z = _before(net, old)[-1][:, i]
-    start = np.concatenate([old[z.argsort()[:_STARTS]], old[rng.integers(len(old), size=4 * _STARTS)]])
-    return _climbed(net, start, score, rng).X
-
-
-def _starts(net: DeepNetwork, places: list[tuple[int, int, int]], old: Array) -> Array:
-    """For each weight the inputs asked so far that come nearest to both units being on."""
-    zs = _before(net, old)
-    size = [1.0 + np.linalg.norm(z, axis=1) for z in zs]
-    first = [
-        np.minimum(zs[k][:, i] / size[k], zs[k - 1][:, j] / size[k - 1]).argsort()[-_STARTS:] for k, i, j in places
-    ]
-    return np.asarray(old[np.concatenate(first)])
+def _towards(net: DeepNetwork, place: _Place, x: Array) -> Array:
+    """x, and nearer to the edge at which unit j turns off: there the weight matters little, and i stays as it is."""
+    if place.weight:
+        return np.asarray(x[None])
+    g = _gradient(net, x, place.layer - 1, place.j)
+    z = before(net, x[None])[place.layer - 1][0, place.j]
+    return np.stack([x - share * z / max(float(g @ g), 1e-300) * g for share in (0.0, 0.5, 0.8, 0.95)])
 
 
 def _gradient(net: DeepNetwork, x: Array, layer: int, unit: int) -> Array:
     """Of z_unit of a layer at x."""
-    zs = _before(net, x[None])
+    zs = before(net, x[None])
     g = np.array(net.hidden[layer][0][unit])
     for k in range(layer - 1, -1, -1):
         g = (g * (zs[k][0] > 0.0)) @ net.hidden[k][0]
@@ -265,36 +270,6 @@ def _corners(net: DeepNetwork, rng: np.random.Generator) -> Array:
     if not net.layers:
         return np.zeros((0, net.d))
     v, m = np.atleast_2d(net.head.v), len(net.layers[-1][1])
-    ways = [_directions(m, 8 * m, rng), np.repeat(-v[v.any(axis=1)], 2 * m, axis=0)]
-    return _furthest(net, np.concatenate(ways), rng)
-
-
-def corners(known: Known, count: int, rng: np.random.Generator) -> Array:
-    """Inputs (count, d) at which the activations of the last known layer go furthest in some direction."""
-    m = known.width
-    net = DeepNetwork(known.layers, Network(np.zeros((1, m)), np.zeros(1), np.zeros(1)))
-    ways = _directions(m, count, rng)
-    return _furthest(net, ways[rng.permutation(len(ways))[:count]], rng)
-
-
-def _directions(m: int, mixed: int, rng: np.random.Generator) -> Array:
-    """Each of m units up and down, and ``mixed`` of about three units."""
-    eye = np.eye(m)
-    return np.concatenate([eye, -eye, rng.normal(size=(mixed, m)) * (rng.random((mixed, m)) < 3.0 / m)])
-
-
-def _furthest(net: DeepNetwork, R: Array, rng: np.random.Generator) -> Array:
-    """Inputs at which the activations h in front of the head go furthest along the rows of R: r·h/‖h‖."""
-    R = R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), 1e-300)
-    front = len(net.layers) - 1
-
-    def score(zs: list[Array]) -> tuple[Array, list[Array]]:
-        h = np.maximum(zs[front], 0.0)
-        size = np.maximum(np.linalg.norm(h, axis=1), 1e-300)
-        value = np.sum(R * h, axis=1) / size
-        seeds = [np.zeros_like(z) for z in zs]
-        seeds[front] = (R - value[:, None] * h / size[:, None]) / size[:, None] * (zs[front] > 0.0)
-        return value, seeds
-
-    start = rng.normal(size=(len(R), net.d)) * 2.0 ** rng.uniform(-1.0, 4.0, size=(len(R), 1))
-    return _climbed(net, start, score, rng).X
+    down = np.repeat(-v[v.any(axis=1)], 2 * m, axis=0)
+    ways = [directions(m, _MIXED * m, rng), np.column_stack([down, np.zeros(len(down))])]
+    return furthest(net, np.concatenate(ways), rng)

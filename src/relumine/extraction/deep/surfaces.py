@@ -109,8 +109,11 @@ _FINE = 1e-8  # error of weights that all points determine well; of others it wa
 _SAME = 1e-8  # |θ·φ| over ‖θ‖‖φ‖ at a kink of the surface: measured 1e-12 … 1e-10
 
 
-def only(F: Array) -> Array | None:
-    """The one direction θ with Fθ = 0 (n, p), zero at columns that are; None if there is no such θ, or several."""
+def only(F: Array) -> tuple[Array, float] | None:
+    """The one direction θ with Fθ = 0 (n, p), zero at columns that are, and its error, about.
+
+    None if there is no such θ, or several.
+    """
     F = F / np.linalg.norm(F, axis=1, keepdims=True)
     scale = np.linalg.norm(F, axis=0)
     use = scale > 0.0
@@ -121,7 +124,8 @@ def only(F: Array) -> Array | None:
         return None
     theta = np.zeros(len(scale))
     theta[use] = Vt[-1] / scale[use]
-    return np.asarray(theta / np.linalg.norm(theta))
+    # what is left of a direction that should vanish, over what the next one keeps: how far θ may have turned
+    return theta / np.linalg.norm(theta), max(_FINE, float(s[-1] / s[-2]))
 
 
 def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface | None:
@@ -136,9 +140,9 @@ def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> S
     half = surface.seen[: lift.m].sum() >= 0.5 * lift.m
     if not half or not _holds(ask, surface, rng):
         return None
-    theta = only(lift(np.array(surface.points), surface.s))  # weights were found one after the other: now together
-    if theta is not None:
-        surface.theta, surface.error = theta, _FINE
+    found = only(lift(np.array(surface.points), surface.s))  # weights were found one after the other: now together
+    if found is not None:
+        surface.theta, surface.error = found
     return surface
 
 

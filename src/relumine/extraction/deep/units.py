@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from relumine.extraction.deep.box import ROUNDING, Asked
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.kinks import Segment, on_lines, segments
+from relumine.extraction.deep.places import spread
 from relumine.extraction.deep.witnesses import Chord, Witness, jumps, measure, witnesses_of
 from relumine.extraction.pieces import Line
 
@@ -22,6 +23,7 @@ _SKETCH = 2  # directions of a sketch; one more where two sketches agree, before
 _ALIKE = 1e-3  # two sketches further apart than this are different, whatever their noise
 _MOST = 8_000  # queries for a segment: five hundred kinks
 _AGREE = 3  # chords that must show a unit, or places
+_TWINS = 1e-5  # relative difference of two measurements of one unit: up to 2e-8 was seen with an error said to be 1e-11
 _PROBES, _BEND = 6, 1e-3  # places of a unit asked, and how far to each side: one in a hundred bends by another unit
 
 
@@ -108,8 +110,21 @@ class Layer:
                 self.tried.add(id(w))
             measured = self._unit(pair)
             if measured is not None:
-                self._count(measured)
-                self.units.append(measured)
+                self._take(measured)
+
+    def _take(self, new: Unit) -> None:
+        """One more unit; if it is one that was found before with fewer digits, it takes its place."""
+        twin = next((i for i, u in enumerate(self.units) if _twins(u, new)), None)
+        if twin is None:
+            self._count(new)
+            self.units.append(new)
+            return
+        old, self.units[twin] = self.units[twin], new
+        new.probes = old.probes
+        self._count(new)
+        if new.hits < old.hits:
+            self.units[twin] = old
+            self._count(old)
 
     def _pair(self) -> list[Witness] | None:
         """Witnesses without an owner whose sketches agree, on two chords or more, in charts with the same units on."""
@@ -120,13 +135,15 @@ class Layer:
         S /= np.linalg.norm(S, axis=1, keepdims=True)
         tried = np.array([id(w) in self.tried for w in free])
         chord = np.array([w.chord.index for w in free])
-        near = np.abs(S @ S.T) > 1.0 - _ALIKE
+        turned = np.abs(np.outer(S[:, 0], S[:, 1]) - np.outer(S[:, 1], S[:, 0]))  # sine of the angle between two
+        doubt = np.array([_doubt(w) for w in free])
+        near = turned <= np.minimum(20.0 * (doubt[:, None] + doubt) + 1e-9, _ALIKE)
         near &= (chord[:, None] != chord[None, :]) & ~(tried[:, None] & tried[None, :])
         for i in np.flatnonzero(near.any(axis=1)):
             group: list[Witness] = [free[i]]
             for j in np.flatnonzero(near[i]):
                 other = any(free[j].chord is g.chord for g in group) or not _same_units_on(free[i], free[j])
-                if not other and _parallel(free[i], free[j], _SKETCH):
+                if not other:
                     group.append(free[j])
             if len(group) < 2:
                 continue
@@ -188,22 +205,29 @@ class Layer:
                 u.witnesses.append(w)
 
     def probe(self) -> None:
-        """Ask at places of the first layer's units whether f bends there: three rows each instead of another line."""
+        """Ask at places of the units all over whether f bends there: three rows each instead of another chord.
+
+        A unit further behind looks the same in a whole cone, and elsewhere it does not show. Behind one layer, places
+        are those with all its units on; behind more, there are none that are free.
+        """
         units = [u for u in self.units if u.hits >= 2 and not u.probes[1]]
-        if self.known.layers or not units:
+        found = [self._places(u) for u in units]
+        if not sum(len(x) for x, _ in found):
             return
-        X, V = [], []
-        for u in units:
-            # near and far: a unit further behind looks the same in a whole cone
-            x = self.rng.normal(size=(_PROBES, self.known.d)) * 2.0 ** self.rng.uniform(-1.0, 3.0, size=(_PROBES, 1))
-            X.append(x - np.outer(x @ u.w + u.c, u.w))
-            V.append(np.tile(_BEND * u.w, (_PROBES, 1)))
-        at, step = np.concatenate(X), np.concatenate(V)
+        at, step = (np.concatenate(both) for both in zip(*found))
         y = self.ask(np.concatenate([at - step, at, at + step])).reshape(3, -1)
         bent = np.abs(y[0] + y[2] - 2.0 * y[1]) > 4.0 * ROUNDING * np.abs(y).max(axis=0)
-        for u, shown in zip(units, bent.reshape(len(units), _PROBES).sum(axis=1)):
-            u.probes = (int(shown), _PROBES)
-            u.hits, u.crossings = u.hits + int(shown), u.crossings + _PROBES
+        for u, shown in zip(units, np.split(bent, np.cumsum([len(x) for x, _ in found])[:-1])):
+            u.probes = (int(shown.sum()), len(shown))
+            u.hits, u.crossings = u.hits + int(shown.sum()), u.crossings + len(shown)
+
+    def _places(self, u: Unit) -> tuple[Array, Array]:
+        """Inputs (n, d) on the unit, and a step across it at each."""
+        if self.known.layers:
+            return spread(self.known, u.w, u.c, _PROBES, self.rng)
+        # near and far
+        x = self.rng.normal(size=(_PROBES, self.known.d)) * 2.0 ** self.rng.uniform(-1.0, 3.0, size=(_PROBES, 1))
+        return x - np.outer(x @ u.w + u.c, u.w), np.tile(_BEND * u.w, (_PROBES, 1))
 
     @staticmethod
     def _t(w: Witness) -> float:
@@ -214,6 +238,14 @@ class Layer:
     def accepted(self) -> list[Unit]:
         """Units that most of the chords they cross show."""
         return [u for u in self.units if u.hits >= _AGREE and u.score > 0.5]
+
+
+def _twins(u: Unit, v: Unit) -> bool:
+    """Whether two units are one, measured twice."""
+    if (u.known != v.known).any():
+        return False
+    p, q = np.append(u.w, u.c), np.append(v.w, v.c)
+    return bool(min(np.linalg.norm(p - q), np.linalg.norm(p + q)) <= _TWINS * np.linalg.norm(p))
 
 
 def _doubt(w: Witness) -> float:

@@ -33,6 +33,7 @@ __all__ = ["Found", "extract_deep"]
 _ROUNDS, _BRIEF = 40, 8  # looks at a layer; where the one before it may be another
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
 _FRESH, _MOST = 4, 8_000  # lines against which the layers are held where the search ends half-way; queries for each
+_SPARE = 8  # units, those seen least, of which one may be too many
 _OPEN = 6  # times that signs may stay open before the next layer is asked for them; at once where rows are dependent
 
 
@@ -176,7 +177,7 @@ class _Looks:
                 options = self.options(units)
                 if options:
                     return options
-                if self.open >= (1 if len(units) > self.at.known.width else _OPEN):
+                if quiet >= 2 and self.open >= (1 if len(units) > self.at.known.width else _OPEN):
                     return self.behind(units)
         raise Stop(f"layer {k + 1}: {self.why}")
 
@@ -193,8 +194,8 @@ class _Looks:
             self.why = f"no region in which the active units of layer {k} can move one by one"
             return False
         layer.look(charts, starts, ends, given)
+        layer.probe()
         if not k:
-            layer.probe()
             _check(layer)
         if turn >= 5 and not layer.witnesses:
             raise Stop(f"layer {k + 1}: no kinks behind the layers found, but no affine function of them")
@@ -219,19 +220,29 @@ class _Looks:
 
     def options(self, units: list[Unit]) -> list[tuple[Array, Array]]:
         """The sets of units, with signs, behind which the box sees nothing more of the input."""
-        at, found = self.at, []
-        for some in _hypotheses(units, [u for u in self.layer.units if u.hits >= 3]):
-            xi = signs(at.ask, some)
-            self.why = f"{len(some)} units, the signs of {int((xi == 0).sum())} are open"
-            if xi.all():
-                W, b = xi[:, None] * np.array([u.w for u in some]), xi * np.array([u.c for u in some])
-                self.why = f"{len(some)} units, and the box depends on more than these"
-                if at.complete(Known(at.dim, (*at.known.layers, (W, b)))):
-                    found.append((W, b))
-            elif some is units or len(some) == len(units):
-                self.open += 1
-            at.tell(self.why)
-        return found
+        others = [u for u in self.layer.units if u.hits >= 3]
+        found = [self.signed(some) for some in _hypotheses(units, others)]
+        if not any(found) and self.k and len(others) > _FEW:
+            # a unit further behind that most chords show, too: with it, no sign of the others can be told
+            least = sorted(units, key=lambda u: u.crossings)[:_SPARE]
+            found = [self.signed([u for u in units if u is not one]) for one in least]
+        return [layer for layer in found if layer is not None]
+
+    def signed(self, some: list[Unit]) -> tuple[Array, Array] | None:
+        """The layer of these units, if their signs can be told and the box sees nothing more."""
+        at = self.at
+        xi = signs(at.ask, some)
+        self.why = f"{len(some)} units, the signs of {int((xi == 0).sum())} are open"
+        layer = None
+        if xi.all() and len(xi):
+            W, b = xi[:, None] * np.array([u.w for u in some]), xi * np.array([u.c for u in some])
+            self.why = f"{len(some)} units, and the box depends on more than these"
+            if at.complete(Known(at.dim, (*at.known.layers, (W, b)))):
+                layer, self.why = (W, b), f"{len(some)} units, and the box depends on nothing more"
+        elif len(some) >= len(self.layer.accepted):
+            self.open += 1
+        at.tell(self.why)
+        return layer
 
     def behind(self, units: list[Unit]) -> Found:
         """The layers from here on, where the signs stay open."""

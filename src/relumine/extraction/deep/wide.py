@@ -6,17 +6,19 @@ units together are d·m₂ equations for m₁ signs, so this works for layers wi
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.extraction.deep.charts import Chart, Known
+from relumine.extraction.deep.climb import corners
 from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.merge import Merger
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.plays import corners
 from relumine.extraction.deep.sparse import sparse_signs
 from relumine.extraction.deep.surfaces import Lift, Surface, followed
 from relumine.extraction.deep.units import Unit, joined
@@ -74,7 +76,7 @@ class _Surfaces:
     """The units of one layer by their surfaces."""
 
     def __init__(self, at: Inquiry, lift: Lift, free: list[Witness]) -> None:
-        self.at, self.lift, self.free = at, lift, [w for w in free if not _on_known(lift, w.point)]
+        self.at, self.lift, self.free = at, lift, _rebased(lift, free)
         self.surfaces: list[Surface] = []
         self.tried: set[int] = set()
         self.mine: set[int] = set()
@@ -238,6 +240,16 @@ def oriented(lift: Lift, surfaces: list[Surface]) -> Array | None:
         # a unit further behind may have been followed far enough: its equations are others
         use.remove(max(use, key=lambda i: float(np.linalg.norm(rows[i] @ xi - target[i]))))
     return None
+
+
+def _rebased(lift: Lift, free: list[Witness]) -> list[Witness]:
+    """Kinks that were seen behind fewer layers, in the charts of those known now; without those of known units."""
+    found = []
+    for w in free:
+        chart = None if _on_known(lift, w.point) else lift.known.chart(w.point)
+        if chart is not None:
+            found.append(replace(w, chord=Chord(chart, w.chord.segment, w.chord.index)))
+    return found
 
 
 def _on_known(lift: Lift, x: Array) -> bool:
