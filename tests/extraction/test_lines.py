@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relumine.extraction.lines import Line, Noise, kinks
+from relumine.extraction.pieces import Crossings, Piece
 
 LINE = Line(np.zeros(1), np.ones(1), (-1e4, 1e4), 1.0)
 
@@ -135,3 +136,14 @@ def test_several_lines_in_one_call() -> None:
         true = np.sort(-(W @ line.origin + b) / (W @ line.direction))
         np.testing.assert_allclose(found.t, true, rtol=1e-8, atol=1e-8)
     assert len(calls) < 80
+
+
+@pytest.mark.parametrize(("apart", "leaps"), [(1e-12, False), (1e-9, True)])
+def test_a_steep_slope_is_no_jump(apart: float, leaps: bool) -> None:
+    """Two pieces of slope 10 that end 1e-13 from each other: a difference of 1e-12 is the slope, one of 1e-9 a jump."""
+    noise, line = Noise(np.full(1, 1e-17), np.zeros(1)), Line(np.zeros(1), np.ones(1), (-9.0, 9.0))
+    t = np.array([0.0, 1.0])
+    left = Piece(t, 10.0 * t[:, None], noise)
+    right = Piece(t + 1.0 + 1e-13, 10.0 + apart + 10.0 * t[:, None], noise)
+    found = Crossings(line, np.ones(1), np.zeros((1, 1)), (left, right), noise)
+    assert found.leaps is leaps

@@ -173,10 +173,12 @@ class Crossings:
 
     @property
     def leaps(self) -> bool:
-        """Whether f itself jumps somewhere, by more than any noise: between two points next to each other."""
+        """Whether f itself jumps somewhere, by more than any noise and slope: between two points next to each other."""
         for one, two in pairwise(self.pieces):
-            near = two.lo - one.hi <= _POINT * (self.line.scale + abs(one.hi))
-            if near and (np.abs(two.v[0] - one.v[-1]) > _LEAP * np.maximum(one.doubt(two.lo), two.doubt(one.hi))).any():
+            gap = two.lo - one.hi
+            steep = gap * (np.abs(one.slope) + np.abs(two.slope))  # what a continuous f may change by on the way
+            most = _LEAP * np.maximum(one.doubt(two.lo), two.doubt(one.hi)) + steep
+            if gap <= _POINT * (self.line.scale + abs(one.hi)) and (np.abs(two.v[0] - one.v[-1]) > most).any():
                 return True
         return False
 
