@@ -156,6 +156,8 @@ class Queries:
     def answers(self, X: Array) -> Array:
         """The values (n, q) at the rows of X, NaN where a link has no digits; what was answered is not asked again."""
         X = self.box.rounded(X)
+        if not np.isfinite(X).all():  # what has no digits led there
+            raise Unanswered("some of the rows to ask are no numbers")
         keys = [hash(row.tobytes()) for row in X]
         new = [i for i, key in enumerate(keys) if key not in self._index]
         if new:

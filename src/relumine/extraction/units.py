@@ -313,8 +313,9 @@ class _Measurement:
         weak = np.minimum(np.append(size, np.inf), np.insert(size, 0, np.inf))  # the weaker unit beside each piece
         doubt = self.error / np.maximum(weak, np.finfo(float).tiny)
         order = np.argsort(-doubt)[: int(np.ceil(self.precision.again * len(doubt)))]
+        known = np.isfinite(W).all(axis=1) & np.isfinite(b)  # a link may have no digits beside some
         for r in order[doubt[order] > self.precision.target]:
-            self._remeasure(int(r), W, b)
+            self._remeasure(int(r), W[known], b[known])
 
     def _remeasure(self, r: int, W: Array, b: Array) -> None:
         """The gradient of piece r from the widest place of its region that is easily found."""
