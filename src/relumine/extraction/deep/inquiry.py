@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import tops
 from relumine.extraction.deep.places import extremes
 from relumine.extraction.deep.witnesses import Witness
+from relumine.extraction.queries import Unanswered
 from relumine.run import Run
 
 Array = NDArray[np.float64]
@@ -89,7 +91,13 @@ class Inquiry:
         starts += [w.point + side * w.gap * w.along for w in kinks for side in (-0.25, 0.25)]
         if len(known.layers) > 1:
             front = Known(self.dim, known.layers[:-1])
-            starts += [*tops(front, self.rng), *extremes(front)]
+            with suppress(Unanswered):  # behind a link they may have no digits there
+                if not self._unmoved(known, [*tops(front, self.rng), *extremes(front)]):
+                    return False
+        return self._unmoved(known, starts)
+
+    def _unmoved(self, known: Known, starts: list[Array]) -> bool:
+        """Whether the answers stay the same under moves that the known layers cannot see."""
         moves = [(x, other) for x in starts if (other := known.unseen_move(x, self.rng)) is not None]
         if not moves:
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from relumine.extraction.deep.kinks import Segment, on_lines, segments
 from relumine.extraction.deep.places import spread
 from relumine.extraction.deep.witnesses import Chord, Witness, jumps, measure, witnesses_of
 from relumine.extraction.pieces import Line
+from relumine.extraction.queries import Unanswered
 
 Array = NDArray[np.float64]
 
@@ -69,7 +71,8 @@ class Layer:
         if given:
             mix = self.ask.mix(self.ask.values(given[0].origin[None]))
             found = on_lines(self.ask.values, mix, list(given), _MOST)
-        found += segments(self.ask, starts, ends, scale, _MOST * len(starts))
+        charts, more = self._between(charts, starts, ends, scale)
+        found += more
         fresh = []
         for chart, segment in zip([*charts[:1] * len(given), *charts], found):
             chord = Chord(chart, segment, len(self.chords))
@@ -85,6 +88,21 @@ class Layer:
         for j in range(_SKETCH):
             self._sketch(fresh, j)
         self._gather()
+
+    def _between(
+        self, charts: list[Chart], starts: Array, ends: Array, scale: float
+    ) -> tuple[list[Chart], list[Segment]]:
+        """The chords that can be asked, and their kinks: behind a link some may lie where answers have no digits."""
+        try:
+            return charts, segments(self.ask, starts, ends, scale, _MOST * len(starts))
+        except Unanswered:
+            found = []
+            for chart, a, b in zip(charts, starts, ends):
+                with suppress(Unanswered):
+                    found.append((chart, segments(self.ask, a[None], b[None], scale, _MOST)[0]))
+            if not found:
+                raise
+            return [chart for chart, _ in found], [segment for _, segment in found]
 
     def _sketch(self, some: list[Witness], j: int) -> None:
         """The jump along the j-th direction of h, the same for all (inactive units are left out)."""
@@ -215,7 +233,10 @@ class Layer:
         if not sum(len(x) for x, _ in found):
             return
         at, step = (np.concatenate(both) for both in zip(*found))
-        y = self.ask(np.concatenate([at - step, at, at + step])).reshape(3, -1)
+        try:
+            y = self.ask(np.concatenate([at - step, at, at + step])).reshape(3, -1)
+        except Unanswered:  # behind a link answers may have no digits there
+            return
         bent = np.abs(y[0] + y[2] - 2.0 * y[1]) > 4.0 * ROUNDING * np.abs(y).max(axis=0)
         for u, shown in zip(units, np.split(bent, np.cumsum([len(x) for x, _ in found])[:-1])):
             u.probes = (int(shown.sum()), len(shown))
