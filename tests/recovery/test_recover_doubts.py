@@ -51,6 +51,15 @@ def test_equal_rows_are_found() -> None:
     assert same_rows(X)[1] == 200
 
 
+@pytest.mark.parametrize("odd", range(0, 41, 5))
+def test_one_row_that_differs_behind_a_large_offset_is_not_forgotten(odd: int) -> None:
+    """Rows used and rows set aside alike: all but one are 25255828, the last number that single precision has there."""
+    X, y = np.random.default_rng(odd).normal(size=(41, 2)), np.full(41, 25255828.0)
+    y[odd] += 2.0
+    for seed in range(3):
+        assert rl.recover(X, y, width=1, rng=seed, on_failure="return").status is not Status.EXACT
+
+
 def test_offsets_cost_digits_and_are_not_called_exact() -> None:
     truth = rl.planted.network(5, 4, rng=0)
     X, y = rl.planted.sample(truth, 300, rng=1)

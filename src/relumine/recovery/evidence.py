@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 
 __all__ = ["AllRows", "Answers", "Confirmations", "Evidence", "HeldOut", "Looked", "gather", "rms"]
 
+_AFFINE = 2560.0 * np.finfo(float).eps  # relative error of an affine output on rows set aside that is rounding
 _ROUNDED = 100.0  # times the rounding error of the fit that rows set aside may be off: they are not fitted to
 _AT_ROUNDING = 6.0  # times the rounding of y: networks computed in single precision left 1 to 4 times
 _CHANCE = 1e-6  # how often noise alone may exceed the limit on the error of rows set aside
@@ -253,10 +254,12 @@ def _held_out(task: Task, net: Network, inference: Inference, spare: int) -> Hel
     truth, weight = task.held.y, task.held.weight
     error = (net(task.held.X).reshape(truth.shape) - truth) / task.units
     held = np.sqrt(np.average(error**2, axis=0, weights=weight))
+    # an output that looked affine was judged so at rounding error, and must be affine to that here, too
+    limit = np.where(task.bent, _ROUNDED * task.rounding, _AFFINE)
     return HeldOut(
         rows=task.held.n,
         error=float(np.max(held * task.units / np.where(task.spread > 0.0, task.spread, task.units))),
-        rounding=not bool((held > _ROUNDED * task.rounding).any()),
+        rounding=not bool((held > limit).any()),
         excess=float(np.mean((held / np.maximum(inference.noise / task.units, task.rounding)) ** 2)),
         limit=float(fdtri(truth.size, spare, 1.0 - _CHANCE)),  # Fisher's ratio; scipy.stats takes a second to import
     )
