@@ -95,7 +95,7 @@ WORDS = {
     "rounded": "jump",
     "noise": "",
     "max-pool": "maxima",
-    "max of many": "do not explain",
+    "max of many": "maxima",
     "sorted": "maxima",
     "median": "",
 }

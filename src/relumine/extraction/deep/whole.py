@@ -20,7 +20,7 @@ from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.signs import signs
 from relumine.extraction.deep.single import last_layer
 from relumine.extraction.deep.units import Layer, Unit
-from relumine.extraction.deep.wide import behind
+from relumine.extraction.deep.wide import OTHER_PIECES, behind
 from relumine.extraction.deep.witnesses import Chord, witnesses_of
 from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Ended, Unanswered
@@ -151,7 +151,7 @@ class _Looks:
         self.at, self.k, self.rounds = at, k, rounds
         self.layer = Layer(at.ask, at.known, at.rng)
         self.pairs: Pairs | None = None  # inputs between which something is that the units do not explain
-        self.why = "no unit was seen on three chords"
+        self.why = f"no unit was seen on three chords{OTHER_PIECES if not k else ''}"
         self.patience = 2  # times that a last layer with an affine part is looked at again: a unit may be missing
         self.open = 0
         at.mark = at.ask.count

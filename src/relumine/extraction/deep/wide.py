@@ -26,7 +26,9 @@ from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesse
 
 Array = NDArray[np.float64]
 
-__all__ = ["behind", "oriented"]
+__all__ = ["OTHER_PIECES", "behind", "oriented"]
+
+OTHER_PIECES = "; the box may be made of other pieces (maxima, sorting)"
 
 _TURNS = 40  # looks along new lines
 _CHORDS = 12  # chords of a look behind known layers: each shows two units or so
@@ -122,7 +124,7 @@ class _Surfaces:
             self.merger.completed(self.surfaces)
         if known is None or not self.surfaces:
             front = f"{len(lift.c)} units seem to be there, but their signs stay open; " if lift.m else ""
-            hint = "; the box may be made of other pieces (maxima, sorting)" if lift.m and not at.known.layers else ""
+            hint = OTHER_PIECES if lift.m and not at.known.layers else ""
             raise Stop(f"layer {k - 1}: {front}of the layer behind it {len(self.surfaces)} units were found{hint}")
         return known
 
@@ -223,8 +225,10 @@ def oriented(lift: Lift, surfaces: list[Surface]) -> Array | None:
         a, v = s.even
         idle = lift.V[~s.seen[:m]]
         keep = np.eye(lift.known.width) - np.linalg.pinv(idle) @ idle
-        rows.append(keep @ (lift.V.T * a))
-        target.append(keep @ v)
+        R = keep @ (lift.V.T * a)
+        if R.any() or not m:  # else it says nothing about signs
+            rows.append(R)
+            target.append(keep @ v)
     if not rows or not m:
         return np.zeros(0) if rows else None
     size = [float(np.linalg.norm(R)) for R in rows]
