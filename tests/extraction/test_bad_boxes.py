@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import relumine as rl
-from relumine.extraction import BlackBoxFailed, extract
+from relumine.extraction import BlackBoxFailed, Queries, extract, open_box
+from relumine.extraction.queries import Unanswered
 from relumine.results import InvalidInput, Status
 
 D, GOOD = 7, 150  # inputs; rows answered before it turns bad
@@ -97,3 +98,13 @@ def test_one_call_in_ten_fails(tmp_path: Path) -> None:
     assert result.status is Status.EXACT
     assert result.retried > 0
     assert rl.metrics.parameter_error(NET, result.network) < 1e-9
+
+
+def test_rows_that_are_no_numbers_are_never_asked() -> None:
+    """Where answers have no digits a row may come out as NaN; the box must not see it."""
+    asked: list[np.ndarray] = []
+    log = Queries(open_box(lambda X: asked.append(X) or NET(X)), D)
+    with pytest.raises(Unanswered, match="no numbers"):
+        log.answers(np.array([[np.nan] * D, [0.0] * D]))
+    assert not asked
+    assert len(log.answers(np.zeros((1, D)))) == len(asked) == 1

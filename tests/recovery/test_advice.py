@@ -222,6 +222,12 @@ def test_layers_are_whole_numbers(width: object, named: str) -> None:
     assert error.value.argument == named
 
 
+@pytest.mark.parametrize("more", [{"samples": 100}, {"weights": "separated"}])
+def test_what_several_layers_would_ignore_is_refused(more: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput, match="about queries"):
+        advise(10, (5, 5), **more)  # type: ignore[arg-type]
+
+
 def test_one_layer_may_be_a_sequence() -> None:
     assert advise(10, [5]).samples == advise(10, 5).samples
 

@@ -161,6 +161,9 @@ def advise(
     if isinstance(width, list | tuple):
         layers = _checked(dim, width, sigma)
         if len(layers) > 1:
+            if samples is not None or weights != "random":
+                word = "for several hidden layers the advice is about queries to a black box"
+                raise InvalidInput(f"{word}; leave samples= and weights= out", argument="samples")
             return _several_layers(int(dim), layers, sigma, noise)
         width = layers[0]
     where = regime(dim, width, activation, weights)
