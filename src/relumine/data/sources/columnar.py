@@ -91,9 +91,6 @@ class Arrow:
         with self._open(path) as (schema, _):
             return _types(schema)
 
-    def row_groups(self, path: str) -> None:
-        """Not known without reading."""
-
     def batches(self, path: str, columns: list[str], rows: int, groups: list[int] | None = None) -> Iterator[Batch]:
         """Record batches of at most ``rows`` rows."""
         with self._open(path) as (_, parts):

@@ -80,6 +80,11 @@ def pick(where: str, schema: dict[str, Text | None], target: Any, features: Any,
     return columns
 
 
+def frame_schema(frame: Any) -> dict[str, Text | None]:
+    """The columns of a dataframe, of pandas or dask, for :func:`pick`."""
+    return {str(c): None if getattr(t, "kind", "O") in "fiub" else Text(str(t)) for c, t in frame.dtypes.items()}
+
+
 def _listed(schema: dict[str, Text | None]) -> str:
     names = list(schema)
     return ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")

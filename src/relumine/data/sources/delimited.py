@@ -97,9 +97,6 @@ class Csv:
     def _numbers(self, values: Any) -> Any:
         return pc.or_(pc.match_substring_regex(values, self.number), pc.is_in(values, pa.array(_MISSING)))
 
-    def row_groups(self, path: str) -> None:
-        """Not known without reading."""
-
     def batches(self, path: str, columns: list[str], rows: int, groups: list[int] | None = None) -> Iterator[Batch]:
         """Record batches of at most ``rows`` rows."""
         kind = pa.float64() if self.on_bad is None else pa.string()

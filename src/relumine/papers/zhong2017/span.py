@@ -15,7 +15,6 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from relumine.activations import Activation
 from relumine.data.sources import Chunk, Source, count
-from relumine.data.views import in_memory
 from relumine.data.whiten import summary_of
 from relumine.results import InvalidInput
 from relumine.tensors.span import dominant_span
@@ -137,7 +136,7 @@ def weight_span(
 
 
 def _forms_matrices(rows: Source) -> bool:
-    return rows.d <= (_DENSE if in_memory(rows) else _DENSE_FILES)
+    return rows.d <= (_DENSE if rows.resident else _DENSE_FILES)
 
 
 def _hermite(X: Array, alpha: Array, k: int) -> list[Array]:
