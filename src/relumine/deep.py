@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine import activations, formats
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.formats import LAYERS, UNLABELLED, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
 from relumine.network import Network, _real, _torch
 from relumine.results import InvalidInput, ModelFileError
 
-Array = NDArray[np.float64]
 Layer = tuple[Array, Array]
 
 __all__ = ["Census", "DeepNetwork"]

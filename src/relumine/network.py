@@ -9,15 +9,14 @@ from importlib import import_module
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine import activations, formats
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.formats import LAYERS, ONE_LAYER, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
-
-Array = NDArray[np.float64]
 
 __all__ = ["Network", "flip_columns"]
 

@@ -10,8 +10,6 @@ from relumine.network import Network
 from relumine.report import is_result, load
 from relumine.results import Recovery
 
-__all__ = ["labels_of", "names_in", "network_of"]
-
 
 def network_of(path: Path) -> Network:
     """The network in a model file or in a saved result."""

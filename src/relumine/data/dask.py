@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources.arrays import MappedSource
 from relumine.data.sources.chunks import Change, Chunk, Part, Source, add_up, join, slices
 from relumine.data.sources.columnar import Parquet
@@ -31,9 +32,6 @@ try:
 except ImportError as error:
     raise InvalidInput("Dask is not installed: pip install 'dask[array,dataframe,distributed]'") from error
 
-Array = NDArray[np.float64]
-
-__all__ = ["DaskSource", "open_collection", "open_files"]
 
 _FAN_IN = 8  # sums added by one task of the tree
 _RETRIES = 4

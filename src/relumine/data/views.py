@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources.chunks import Chunk, Source
 from relumine.data.sources.gather import count, take
 from relumine.data.sources.local import leave_out
@@ -19,23 +20,8 @@ from relumine.data.sources.samples import as_samples
 from relumine.data.whiten import Whitening
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 Function = Callable[[Array], Array]
-
-__all__ = [
-    "Affine",
-    "Between",
-    "Less",
-    "Only",
-    "Projected",
-    "Step",
-    "Whitened",
-    "Without",
-    "few_of",
-    "rows_of",
-    "seen",
-]
 
 
 class Step:

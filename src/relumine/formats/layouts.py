@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.formats.parameters import VERSION, Parameters, check_shape
 from relumine.results import ModelFileError
 
-Array = NDArray[np.float64]
 Arrays = dict[str, Array]
 
 _MOST_LAYERS = 64  # whose arrays are looked for in a file

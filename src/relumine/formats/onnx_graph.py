@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.formats.parameters import Parameters
 from relumine.results import ModelFileError
-
-Array = NDArray[np.float64]
 
 SIGMAS = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Erf": "erf", "LeakyRelu": "leaky_relu"}
 _SAME = ("Identity", "Cast", "Dropout", "Flatten", "Reshape", "Squeeze")

@@ -7,13 +7,11 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.links import WORDS as LINKS
 from relumine.results import Labels, ModelFileError, Status
-
-Array = NDArray[np.float64]
 
 UNLABELLED: Final = Labels()
 VERSION: Final = "1"

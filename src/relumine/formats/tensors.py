@@ -8,13 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.formats.files import checked_size
 from relumine.formats.layouts import Layout
 from relumine.results import ModelFileError
-
-Array = NDArray[np.float64]
 
 _HEADER = 1 << 16  # ours has some 500 bytes, and the names of the inputs
 _NAMES = 1 << 15  # bytes of names that are kept

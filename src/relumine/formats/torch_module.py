@@ -9,7 +9,8 @@ import numpy as np
 
 from relumine import activations
 from relumine.activations import steps_of
-from relumine.formats.parameters import Array, Parameters
+from relumine.arrays import Array
+from relumine.formats.parameters import Parameters
 from relumine.links import form_of
 from relumine.results import InvalidInput
 

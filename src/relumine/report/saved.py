@@ -24,8 +24,6 @@ from relumine.links import Link, form_of
 from relumine.network import Network
 from relumine.results import ModelFileError, Recovery, StandardErrors
 
-__all__ = ["as_dict", "from_dict", "is_result", "load", "save", "write_text"]
-
 _FORMAT, _VERSION = "relumine.result", 2
 _LARGEST = 256 << 20  # bytes of a result file: 8 million numbers of 17 digits, with standard errors, are 170 MB
 _HEAD = 4096  # bytes in which a result says what it is

@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 from relumine.data.sources.columns import Text
 from relumine.results import InvalidInput
 
-__all__ = ["Arrow", "Parquet", "numeric", "reading"]
-
 Batch = tuple[Any, str, int]  # record batch, where it stands, number of its first row there
 
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from relumine.results import InvalidInput
 
-__all__ = ["PLAINLY", "TEXT", "Columns", "Except", "Text", "pick"]
-
 TEXT = "turn its categories into columns with one_hot=True"
 PLAINLY = "write its numbers plainly, without percent or currency signs and without marks between thousands"
 

@@ -16,8 +16,6 @@ from relumine.data.sources.columns import PLAINLY, TEXT, Text
 from relumine.data.sources.dialect import Dialect, open_text, sniff
 from relumine.results import InvalidInput
 
-__all__ = ["Csv"]
-
 _MISSING = (
     *("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "n/a", "None", "none"),
     *("?", "-", "."),

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources.checks import Kinds, Piece, check_rows
 from relumine.data.sources.columns import Columns, Text, frame_schema, pick
 from relumine.data.sources.delimited import Csv
@@ -16,10 +17,8 @@ from relumine.data.sources.samples import Samples, as_samples
 from relumine.data.sources.tables import find_files, reader_of
 from relumine.results import InvalidInput, counted
 
-Array = NDArray[np.float64]
 Levels = bool | Mapping[str, list[str]]  # whether text is turned into columns, or which texts of which column are
 
-__all__ = ["encoded_files", "encoded_frame"]
 
 _MOST = 50  # categories of a column; more are names or notes, not categories
 

@@ -14,8 +14,6 @@ from relumine.data.sources.columns import Except, frame_schema, pick
 from relumine.data.sources.streams import StreamSource
 from relumine.results import InvalidInput
 
-__all__ = ["open_source"]
-
 
 def open_source(
     X: Any,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation
@@ -27,10 +27,6 @@ from relumine.papers.zhong2017.descent import Step
 from relumine.papers.zhong2017.moments import Moments
 from relumine.papers.zhong2017.span import moment_orders
 from relumine.results import Certificate, InvalidInput, Progress, ProgressCallback, Recovery, Stage, Status, Units
-
-Array = NDArray[np.float64]
-
-__all__ = ["CAPABILITIES", "ZhongRecovery", "recover_zhong"]
 
 
 def _has_tensors(sigma: Activation) -> bool:
