@@ -141,7 +141,7 @@ def _finished(
         units=_known_units(status, signs, width),
         stages=(*stages, Stage("signs and certificate", time.perf_counter() - began)),
         method="lines",
-        search=_record(state, log),
+        search=_record(log, np.sqrt(np.mean((shown.truth - shown.predicted) ** 2, axis=0))),
         shown=shown,
     )
 
@@ -158,6 +158,7 @@ def _evidence(
     Z = np.vstack([looked, domain.draw(run.rng, _CONFIRM - len(looked))])
     y, predicted = ask(Z), net(domain.rows(Z))
     spread = np.maximum(y.std(axis=0), np.finfo(float).tiny)
+    left = np.sqrt(np.mean((y - predicted) ** 2, axis=0))  # (q,)
     allowed = _EXACT * spread + 100.0 * state.noise(float(domain.d) ** 0.25)
     far = domain.scale.max() * max(abs(end) for line in state.lines for end in line.reach)
     where = "inside the range" if domain.limited else f"up to {far:.0e} from the centre"
@@ -166,10 +167,11 @@ def _evidence(
         found=counted(net.m, "unit"),
         fresh=_CONFIRM,
         wrong=int((np.abs(y - predicted) > allowed).any(axis=1).sum()),
-        residual=float((np.sqrt(np.mean((y - predicted) ** 2, axis=0)) / spread).max()),
+        residual=float((left / spread).max()),
         beside=f", and so do {state.between} others beyond and between its kinks on a fresh line",
         digits=-float(np.log10(state.noise.relative)) if state.rough else None,
-        noise=float(np.linalg.norm(state.noise.level)) if state.rough else 0.0,
+        # the rounding of the answers, and what it does to the parameters: fresh rows show both
+        noise=float(np.linalg.norm(left)) if state.rough else 0.0,
         left=state.reason,
         repeats=log.apart(_AGAIN) <= ROUGH,
         open=f"anything about kinks that were not looked for: they were looked for {lines}",
@@ -206,12 +208,13 @@ def _interrupted(state: Chosen, domain: Domain, stages: list[Stage], log: Querie
         certificate=certificate(e),
         stages=tuple(stages),
         method="lines",
-        search=_record(state, log),
+        search=_record(log, state.noise.level),
     )
 
 
-def _record(state: Chosen, log: Queries) -> SearchRecord:
-    return SearchRecord(noise=tuple(state.noise.level.tolist()), rows=log.n, rows_searched=log.n)
+def _record(log: Queries, noise: Array) -> SearchRecord:
+    """``noise`` (q,): standard deviation of what is left."""
+    return SearchRecord(noise=tuple(noise.tolist()), rows=log.n, rows_searched=log.n)
 
 
 def _shaped(net: Network, log: Queries) -> Network:
