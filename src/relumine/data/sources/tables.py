@@ -18,7 +18,7 @@ from relumine.data.sources.checks import Piece
 from relumine.data.sources.chunks import Chunk
 from relumine.data.sources.columnar import Arrow, Parquet
 from relumine.data.sources.columns import Columns, Text, pick
-from relumine.data.sources.delimited import Csv
+from relumine.data.sources.csv_files import Csv
 from relumine.data.sources.local import LocalSource
 from relumine.data.sources.spill import Spill
 from relumine.results import InvalidInput
