@@ -6,16 +6,14 @@ from math import factorial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtr, owens_t
 
 from relumine.activations import Activation, normal_pdf
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.network import Network
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
 
 __all__ = [
     "Match",

@@ -9,13 +9,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from relumine.arrays import Array
 
 if TYPE_CHECKING:
     from relumine.links import Link
     from relumine.network import Network
 
-Array = NDArray[np.float64]
 
 __all__ = [
     "Cause",

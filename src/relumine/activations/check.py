@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.activations.base import Activation
 from relumine.activations.quadrature import hermite_coefficient
+from relumine.arrays import Array
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["check_activation"]
 
 _STEP = 1e-5
 _ORDERS, _BIASES, _NORMS = range(7), (-1.3, 0.0, 0.4), (0.0, 0.5, 1.0, 3.0)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import eval_hermitenorm
 
-Array = NDArray[np.float64]
-
-__all__ = ["gaussian_mean", "hermite_coefficient", "normal_pdf"]
+from relumine.arrays import Array
 
 _REACH = 13.0  # φ(13) = 1e-37: nothing of at most polynomial growth is left beyond
 _STEPS = np.arange(-_REACH, _REACH + 0.5, 2.0)

@@ -22,7 +22,6 @@ from relumine.results import InvalidInput, Origin, counted
 if TYPE_CHECKING:
     from relumine.extraction import Extraction
 
-__all__ = ["extract"]
 
 _ROWS_SHOWN = 1000
 

@@ -13,6 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 import relumine as rl
+from relumine.arrays import Array
 from relumine.cli import options
 from relumine.cli.outcome import Outputs, check_seconds, finish, read_files
 from relumine.cli.table import columns_of, open_table
@@ -21,10 +22,6 @@ from relumine.cli.watch import Watch
 from relumine.data.sources import Source
 from relumine.recovery.advice import advise
 from relumine.results import InvalidInput, Origin, Predictions, Recovery
-
-Array = NDArray[np.float64]
-
-__all__ = ["recover", "with_rows"]
 
 _ROWS_SHOWN = 1000
 _SEARCHED = 6.0  # times the rows needed, the most that a search uses at first

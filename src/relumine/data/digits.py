@@ -9,11 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-__all__ = ["Digits", "digits_of"]
+from relumine.arrays import Array
 
 _DECIMALS = 12  # more of them are double precision
 _FEWEST = 8  # different values: fewer say nothing about rounding

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources import Samples, Source, count, take
 from relumine.data.views import Without, seen
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
-
-__all__ = ["hold_out", "how_many", "kept_apart", "same_rows", "set_aside", "split"]
 
 
 def how_many(n: int, share: float = 0.02, least: int = 4, most: int = 2000, leave: int = 1) -> int:

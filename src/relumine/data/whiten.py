@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 
+from relumine.arrays import Array
 from relumine.data.sources.chunks import Chunk, Source, slices
 from relumine.data.sources.samples import Samples
 from relumine.network import Network
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["Summary", "Whitening", "spanning", "summary_of", "whitening", "whitening_of"]
 
 _OFF = 1e3  # standard deviations between pivot and mean beyond which squares have lost six digits
 _INVERSE, _CLEAR = 6, 1e4  # steps of inverse iteration, and how far above the limit its estimate is clear

@@ -7,11 +7,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-__all__ = ["Form", "in_range", "sums_to_one"]
+from relumine.arrays import Array
 
 _SUM = 1e-5  # of probabilities may differ from 1 by this: single precision
 

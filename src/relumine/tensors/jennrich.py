@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eig
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import SymmetricTensor, powers
-
-Array = NDArray[np.float64]
-
-__all__ = ["RankOneTerms", "common_factors", "jennrich", "singular_values"]
 
 
 @dataclass(frozen=True)

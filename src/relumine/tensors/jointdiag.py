@@ -7,14 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 from relumine.tensors.jennrich import common_factors
-
-Array = NDArray[np.float64]
-
-__all__ = ["JointDiagonal", "joint_diagonalise"]
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.tensors.symmetric import SymmetricTensor, power_derivatives, powers
-
-Array = NDArray[np.float64]
-
-__all__ = ["refine_terms"]
 
 
 def refine_terms(

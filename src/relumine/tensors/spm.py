@@ -10,14 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import SymmetricTensor, contraction, packed_size, powers
-
-Array = NDArray[np.float64]
-
-__all__ = ["span_of_powers", "subspace_power"]
 
 
 def span_of_powers(

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Bits = NDArray[np.bool_]
 
-__all__ = ["nearest_subset", "some_subset", "subsets"]
 
 _BITS = 20  # at most 2^20 candidates are enumerated at once
 _MOST = 1 << 16  # subsets listed before giving up

@@ -20,8 +20,6 @@ from relumine.data.sources.local import LocalSource
 from relumine.data.sources.samples import as_samples
 from relumine.results import InvalidInput
 
-__all__ = ["MappedSource", "NpzSource", "npy_names", "npz_members", "open_arrays", "open_npy", "open_npz"]
-
 _DEFLATE = 1032  # times its size is the most that deflate expands; a member that declares more is not what it says
 
 

@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.data.holdout import how_many, kept_apart
 from relumine.data.moments import Estimator, features_needed
 from relumine.data.sources import Chunk, Samples, Source, count
@@ -30,10 +31,8 @@ from relumine.papers.samples import check_varies, checked, rms_error
 from relumine.results import Certificate, InvalidInput, Recovery, Stage, Status, Units
 from relumine.tensors.jennrich import RankOneTerms
 
-Array = NDArray[np.float64]
 Goal = Literal["auto", "parameters", "function"]
 
-__all__ = ["CAPABILITIES", "AwasthiRecovery", "recover_awasthi"]
 
 CAPABILITIES = Capabilities(
     "awasthi",

@@ -7,16 +7,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 from relumine.tensors.jennrich import RankOneTerms
 from relumine.tensors.symmetric import SymmetricTensor, packed_size
 
-Array = NDArray[np.float64]
 Pair = tuple[float, float]
 
-__all__ = ["Thresholds", "distinct_directions"]
 
 _SAFETY = 1.15  # Gaussian noise stays below 1.15 times the formula in 99 of 100 draws (d = 3 … 10)
 _SPREAD = 8.0  # how much more than its noise an ill-conditioned eigenproblem may move a direction

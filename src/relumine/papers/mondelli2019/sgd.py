@@ -16,11 +16,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-__all__ = ["BLOCK", "descend", "descend_plainly", "labels", "tanh"]
+from relumine.arrays import Array
 
 BLOCK = 24
 _HARMLESS = {"contract", "reassoc", "nsz", "arcp"}  # order of sums and fused products; NaN stays NaN

@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
-Array = NDArray[np.float64]
-
-__all__ = ["Additive", "Iterate", "NormalEquations", "descend", "gauss_newton", "largest_eigenvalue"]
+from relumine.arrays import Array
 
 # Elements of one block of rows: small enough to stay in the second-level cache through the six elementwise
 # operations of a gradient pass, and large enough for a GEMM where the block feeds one.

@@ -9,16 +9,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.linalg.lapack import dpocon
 from scipy.special import fdtri
 
+from relumine.arrays import Array
 from relumine.papers.oymak2018.additive import GEMM_BLOCK, Additive
-
-Array = NDArray[np.float64]
-
-__all__ = ["Evidence", "conditioning", "determined", "evidence", "held_out"]
 
 
 class Evidence(NamedTuple):

@@ -6,16 +6,12 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.papers.oymak2018.additive import DENSE, Additive, gauss_newton
 from relumine.papers.oymak2018.evidence import Evidence, conditioning, determined, evidence, held_out
 from relumine.papers.oymak2018.result import Decoding
 from relumine.results import Certificate, Status
-
-Array = NDArray[np.float64]
-
-__all__ = ["judge", "size"]
 
 # Held-out residual over the size of the sum Σ|a||w + x|: rounding, amplified by the conditioning of the fit.
 EXACT = 1e-10

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation
 from relumine.data.holdout import how_many, kept_apart
 from relumine.data.sources import Samples, Source, count
-from relumine.data.views import Whitened, few_of, in_memory, rows_of, seen
+from relumine.data.views import Whitened, few_of, rows_of, seen
 from relumine.data.whiten import Whitening, summary_of, whitening_of
 from relumine.network import Network
 from relumine.papers.capabilities import Capabilities
@@ -27,10 +27,6 @@ from relumine.papers.zhong2017.descent import Step
 from relumine.papers.zhong2017.moments import Moments
 from relumine.papers.zhong2017.span import moment_orders
 from relumine.results import Certificate, InvalidInput, Progress, ProgressCallback, Recovery, Stage, Status, Units
-
-Array = NDArray[np.float64]
-
-__all__ = ["CAPABILITIES", "ZhongRecovery", "recover_zhong"]
 
 
 def _has_tensors(sigma: Activation) -> bool:
@@ -154,7 +150,7 @@ def recover_zhong(
     if iterations:
         few = few_of(Z, int(memory / (8 * _COPIES * (rows.d + 1))), rng.spawn(1)[0])
         end, losses = _descend(few, start, sigma, stages, step, iterations, batches, progress)
-        if not in_memory(Z):
+        if not Z.resident:
             end, more = _descend(Z, end, sigma, stages, step, min(iterations, _PASSES), batches, progress)
             losses += more
     net = Network(end.W, np.zeros(width), start.v, sigma)
@@ -182,7 +178,7 @@ def _descend(
     end, losses = learn(
         rows, None, start, sigma, step=step, iterations=iterations, batches=batches, tol=_FLOOR, progress=report
     )
-    note = f"{len(losses) - 1} steps" + ("" if in_memory(rows) else f" on all {count(rows)} rows")
+    note = f"{len(losses) - 1} steps" + ("" if rows.resident else f" on all {count(rows)} rows")
     stages.append(Stage("descent", time.perf_counter() - clock, end.loss / unit, note))
     return replace(start, W=end.W), losses
 
@@ -218,7 +214,7 @@ def _centred(rows: Source, whiten: bool) -> Whitening | None:
 
 
 def _note(rows: Source) -> tuple[str, ...]:
-    if in_memory(rows):
+    if rows.resident:
         return ()
     return (f"the rows are not in memory: descent ran on those that fit, then at most {_PASSES} steps on all of them",)
 
