@@ -57,7 +57,7 @@ class Entries:
 
     def wrong(self, X: Array) -> NDArray[np.bool_]:
         """Which entries of X (n, d) lie far beyond their column."""
-        return np.clip(X, self.low, self.high) != X
+        return np.not_equal(np.clip(X, self.low, self.high), X)
 
     def __call__(self, X: Array) -> Array:
         """X (n, d) with wrong entries moved to the nearest value that the others of their row allow."""

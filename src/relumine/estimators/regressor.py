@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -143,7 +144,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         entries = Entries.of(X, weight) if self.robust else None
         self.wrong_entries_ = np.argwhere(entries.wrong(X)) if entries else np.zeros((0, 2), dtype=np.intp)
         self._say_entries(X)
-        self._moves = [] if entries is None else [entries]
+        self._moves: list[Callable[[Array], Array]] = [] if entries is None else [entries]
         samples = Samples(np.ascontiguousarray(entries(X) if entries else X), y, weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self._check()
