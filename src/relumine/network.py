@@ -256,9 +256,10 @@ class Network:
         """
         if self.activation.name != "relu":
             raise InvalidInput(f"consolidate() needs ReLU units, this network has {self.activation.name}")
-        net = self.merge(1e-12)
+        net = self.merge(1e-12)  # equal but for rounding: a pair of units that only resemble each other must stay two
         affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)])  # (q, d+1)
         left, s, right = np.linalg.svd(affine, full_matrices=False)
+        # below that a direction of the affine part is rounding error of the others, and two units for it would be noise
         rank = int((s > 1e-15 * max(s.max(initial=0.0), np.finfo(float).tiny)).sum())
         beta, rows = left[:, :rank] * s[:rank], right[:rank]
         a = np.concatenate([np.atleast_2d(net.a), beta, -beta], axis=1)

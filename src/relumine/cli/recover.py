@@ -23,7 +23,7 @@ from relumine.data.sources import Source
 from relumine.recovery.advice import advise
 from relumine.results import InvalidInput, Origin, Predictions, Recovery
 
-_ROWS_SHOWN = 1000
+ROWS_SHOWN = 1000  # on a page, from which it also has the spread of the inputs: more points are one black cloud
 _SEARCHED = 6.0  # times the rows needed, the most that a search uses at first
 
 _File = Annotated[str, typer.Argument(help="Rows: csv, parquet, arrow, npz (X, y) or npy; a glob for several files.")]
@@ -83,7 +83,7 @@ def recover(
         found = rl.recover(source, None, width, seconds=seconds, on_failure="return", progress=watch, **how, **saved)
     if source.skipped:
         talk.note(f"left out: {source.skipped} rows with missing values or text")
-    few = source.head(_ROWS_SHOWN)
+    few = source.head(ROWS_SHOWN)
     origin = Origin(Path(file).name, tuple(inputs), ", ".join(targets), seed, advice=_hardness(source, found, width))
     found = with_rows(replace(found, origin=origin), *few[:2])
     finish(found, talk, outputs, shape, inputs if table.named else ())

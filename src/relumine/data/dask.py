@@ -34,9 +34,9 @@ except ImportError as error:
 
 
 _FAN_IN = 8  # sums added by one task of the tree
-_RETRIES = 4
+_RETRIES = 4  # of a pass: each survives the loss of a worker, and a cluster that loses more is not worth waiting for
 _GRACE = 15.0  # seconds without scheduler, or without any worker, before giving up
-_POLL = 1.0
+_POLL = 1.0  # seconds between two looks at whether anyone is still there
 _MEMORY_SHARE = 0.5  # of the workers' memory for rows, raw and prepared: at 0.6 they begin to write to disk
 _PIECE_NUMBERS = 1 << 23  # numbers read by one task (64 MB), if the row groups allow
 

@@ -182,6 +182,7 @@ class MomentSums:
             F = hermite_features(X, self.order)
             A = cho_solve(factor, F)
             leverage = np.einsum("an,an->n", A, F)
+            # a row of leverage 1 is fitted whatever its label: its residual says nothing, and must not divide by zero
             variances += (A * A) @ ((y - beta @ F) / np.maximum(1.0 - leverage, 1e-3)) ** 2
             seen += len(X)
         variances *= self.n / seen

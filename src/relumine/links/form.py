@@ -10,7 +10,7 @@ import numpy as np
 
 from relumine.arrays import Array
 
-_SUM = 1e-5  # of probabilities may differ from 1 by this: single precision
+_SUM = 1e-5  # by which a sum of probabilities may differ from 1: single precision, hundreds of classes
 
 
 class Form(ABC):

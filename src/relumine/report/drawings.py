@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 _CELLS = 1600  # entries up to which each is a rectangle that tells its value
-_POINTS = 800
+_POINTS = 800  # of a scatter plot: 60 kB of the page, and more hide each other
 _CELL = '<rect class="{}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{}"><title>{}, {}: {}</title></rect>'
 _BAR = '<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{} rows between {} and {}</title></rect>'
 

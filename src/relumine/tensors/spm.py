@@ -57,7 +57,8 @@ def subspace_power(
     d, order : int
         ℓ = ``order`` ≥ 2.
     starts : int, optional
-        Random starts; 20 r by default.
+        Random starts; 20 r by default. Some powers attract few starts: of 30 spans of 9 powers in 5 dimensions, 2 r
+        starts found all powers in 6, 5 r in 21, 20 r in 23.
 
     Examples
     --------

@@ -191,6 +191,7 @@ def _declared(stream: IO[bytes], where: str, size: int) -> tuple[tuple[int, ...]
     if dtype.kind not in "fiub":
         raise InvalidInput(f"{where} must hold real numbers, got dtype {dtype}")
     needed = prod(shape) * dtype.itemsize
+    # np.load would ask for that much memory first and look at the file afterwards
     if any(k < 0 for k in shape) or needed > size - stream.tell():
         raise InvalidInput(
             f"{where} is not a readable npy file: its header declares shape {shape}, {needed:.3g} bytes, "

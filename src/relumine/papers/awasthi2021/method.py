@@ -200,6 +200,7 @@ def _assemble(
     sure = units.m == width and units.margin is not None and bool((units.margin > _SURE).all())
     W = units.W @ moments.basis
     net = _from_tensors(Network(W, units.b, units.a), Z, sure)
+    # nine tenths of the limit: the verdict below is on other rows, which must not overturn what is decided here
     if goal == "function" or (goal == "auto" and not (sure and rms_error(net, Z) <= 0.9 * _GOOD_FIT * deviation)):
         return fit_readout(Z, W, units.b, units.a).merge(1e-12), False
     return net, sure

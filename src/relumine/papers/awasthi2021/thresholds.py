@@ -46,6 +46,7 @@ class Thresholds:
     def exact(cls, T: Sequence[SymmetricTensor], order: int) -> Thresholds:
         """For exact tensors: everything at rounding level."""
         size = [T[k].norm for k in (2 * order + 1, 2 * order + 2)]
+        # Jennrich loses up to half the digits of exact tensors; a true unit weighs far more than 1e-10 of them all
         tiny = (1e-10 * size[0], 1e-10 * size[1])
         return cls(eta0=(0.0, 0.0), eta1=tiny, eta2=tiny, eta3=1e-4)
 

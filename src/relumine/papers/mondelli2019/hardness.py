@@ -28,7 +28,8 @@ from relumine.metrics import quadrature_kernel
 from relumine.papers.mondelli2019.isotropy import assumptions, correlation, weight_rows
 from relumine.results import InvalidInput
 
-_ORDERS, _CLOSE, _TAIL = 100, 0.75, 1e-14  # terms of the Hermite series; beyond that correlation integrate instead
+# Terms of the Hermite series, which falls like ρ^k: 0.75^100 = 3e-13. For larger correlations integrate instead.
+_ORDERS, _CLOSE, _TAIL = 100, 0.75, 1e-14
 
 
 def hermite_number(activation: str | Activation, k: int) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 
 from relumine.arrays import Array
 
-BLOCK = 24
+BLOCK = 24  # samples: 16 to 48 take the same time at r = 350, 4 twice as long
 _HARMLESS = {"contract", "reassoc", "nsz", "arcp"}  # order of sums and fused products; NaN stays NaN
 
 

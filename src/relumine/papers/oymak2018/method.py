@@ -199,7 +199,7 @@ def _fit(problem: Additive, theta: Array, w: Array, options: _Options, probe: Ta
             options.progress(
                 Progress(options.method, len(history) - 1, history[-1], seconds=time.perf_counter() - began)
             )
-        # a single fixed point of the piecewise linear map: nothing moves any more
+        # rounding of a sum of d terms, or a fixed point of the piecewise linear map: nothing moves any more
         if iterate.rms <= rounding or (len(history) > 1 and moved <= 1e-13 * float(np.abs(last).max())):
             break
     return last, np.array(history), mu

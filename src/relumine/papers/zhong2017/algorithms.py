@@ -157,6 +157,7 @@ def learn(
             best = it
         if progress is not None:
             progress(len(losses) - 1, it.loss)
+        # a million times the first loss: it has diverged, and will not come back
         if it.loss <= floor or it.step == 0.0 or not it.loss < 1e6 * losses[0]:
             break
     assert best is not None

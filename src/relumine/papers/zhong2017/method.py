@@ -193,7 +193,7 @@ def _check(rows: Source, width: int, moments: str, iterations: int) -> Source:
         raise InvalidInput(f"unknown moments {moments!r}; known: {', '.join(get_args(Moments))}", argument="moments")
     if iterations < 0:
         raise InvalidInput(f"iterations must be at least 0, got {iterations}", argument="iterations")
-    if n <= 2 * d + 10:
+    if n <= 2 * d + 10:  # fewer could not even give the affine part and a second moment of full rank
         raise InvalidInput(
             f"{n} samples are too few for {d} inputs; the method needs many times k·d = {width * d} "
             "(method='auto' about 5 times)"
@@ -208,6 +208,7 @@ def _centred(rows: Source, whiten: bool) -> Whitening | None:
         return None
     found, summary = whitening_of(rows)
     check_varies(summary)
+    # six standard errors: by chance one input in 5·10⁸ would be refused
     if np.abs(found.mean).max() > 6.0 * np.sqrt(np.diag(summary.covariance).max() / summary.n):
         raise InvalidInput("method 'zhong' needs inputs of mean zero (its units have no bias); use method='auto'")
     return Whitening(np.zeros_like(found.mean), found.L)

@@ -44,6 +44,7 @@ def moment_orders(sigma: Activation, norms: Array | float = 1.0, most: int = 4) 
     """
     r = np.atleast_1d(np.asarray(norms, dtype=np.float64))
     sizes = np.array([np.abs(sigma.hermite(k, np.zeros_like(r), r)).min() for k in range(most + 1)])
+    # a moment that vanishes by symmetry comes out of quadrature as 1e-14; the others are 1e-3 or more
     seen = sizes > 1e-9 * max(float(sizes.max()), np.finfo(float).tiny)
     found = [next((j for j in range(k, most + 1) if seen[j]), None) for k in (1, 2, 3)]
     if found[2] is None:
