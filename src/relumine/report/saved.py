@@ -211,7 +211,7 @@ def _losses(part: Any) -> tuple[str, tuple[float, ...]]:
 def _search(part: Mapping[str, Any]) -> SearchRecord:
     counts = dict.fromkeys(("starts", "rows", "rows_searched"), _whole)
     lists = {"trace": _each(_losses), "widths": _each(_width), "noise": _each(_number)}
-    return _built(SearchRecord, part, loss=_number, **counts, **lists)
+    return _built(SearchRecord, {"wider": None, **part}, loss=_number, wider=_or_none(_whole), **counts, **lists)
 
 
 def _shown(part: Mapping[str, Any]) -> Predictions:
