@@ -96,8 +96,11 @@ def with_rows(found: Recovery, X: NDArray[np.floating[Any]], Y: Array) -> Recove
         Y = found.mapping.values(Y)
     good = np.isfinite(Y).all(axis=1)  # a link has no digits elsewhere
     X, Y = X[good], Y[good]
-    spread, of_target = tuple(np.std(X, axis=0).tolist()), float(np.sqrt(Y.var(axis=0).mean()))
-    shown = found.shown or Predictions(Y, found.network(X).reshape(Y.shape), unseen=False)
+    predicted, noise = found.network(X).reshape(Y.shape), found.certificate.noise
+    # from these rows alone the spread of y would be off by some percent, and with it the share that noise has of it
+    of_target = float(np.sqrt((predicted if noise > 0.0 else Y).var(axis=0).mean() + noise**2))
+    spread = tuple(np.std(X, axis=0).tolist())
+    shown = found.shown or Predictions(Y, predicted, unseen=False)
     return replace(found, shown=shown, origin=replace(found.origin, spread=spread, target_spread=of_target))
 
 

@@ -14,7 +14,7 @@ from relumine.extraction.chosen import ROUGH, Chosen, chosen_queries
 from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.judge import BoxEvidence, certificate, judge
 from relumine.extraction.lines import Ask
-from relumine.extraction.polish import Signed, polishable, polished, refitted, signed
+from relumine.extraction.polish import Signed, polishable, polished, refitted, signed, without_faint
 from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
 from relumine.extraction.sampling import Domain
 from relumine.network import Network
@@ -108,8 +108,9 @@ def _polish(state: Chosen, domain: Domain, log: Queries) -> None:
     if not polishable(net, log.n):
         return
     X, y = log.data(everything=True)
-    Z = (X - domain.centre) / domain.scale
-    state.network = polished(state.network, Z, y.reshape(len(X), -1), state.tolerance, len(state.lines) > 1)
+    state.network = polished(
+        state.network, domain.standard(X), y.reshape(len(X), -1), state.tolerance, len(state.lines) > 1
+    )
 
 
 def _finished(
@@ -124,6 +125,7 @@ def _finished(
 ) -> Recovery:
     """Signs, fresh rows, and what they say."""
     began = time.perf_counter()
+    state.network = without_faint(state.network, lambda: domain.standard(log.data(everything=True)[0]), state.tolerance)
     plain = domain.to_user(state.network).scaled()
     signs = signed(plain, activation, rough=state.rough, seconds=min(20.0, run.left))
     if not _agree(signs.network, plain, domain, state):  # what the signs took for error was not
