@@ -35,6 +35,7 @@ _REFINED = 4  # solutions with one factor
 _SIDES = 6  # solutions at most: one suffices where no side changes
 _WEAK = 1e-4  # of the strongest unit: what noise adds to a network in single precision was 1e-6, its units 0.03
 _FAINT = 1e-6  # of the strongest unit: one that weak may be an error of another; stronger ones always showed
+_HARDLY = 0.1  # of what is tolerated: units of 1e-9 of the answers are found, and those that were errors had 1e-11
 _SPARES = 120  # units tried in turn: is any of them to spare?
 _VANISHES = 1e-7  # of the affine part, relative to the largest unit: what is left of it is error, not a part
 _ROUGHLY = 3e-4  # the same for answers in single precision
@@ -86,8 +87,8 @@ def _without_twins(net: Network, Z: Array, Y: Array, allowed: Array, otherwise: 
 def without_faint(net: Network, rows: Callable[[], Array], tolerance: Callable[[Array], Array]) -> Network:
     """Without the units that none of the ``rows`` (n, d) could have shown: they are errors of the others, not units.
 
-    A unit may go if a·relu(z), or a·relu(−z) = a·relu(z) − az with az added to the affine part, stays within the
-    ``tolerance`` at every row.
+    A unit may go if a·relu(z), or a·relu(−z) = a·relu(z) − az with az added to the affine part, stays far within
+    the ``tolerance`` at every row.
     """
     size = np.linalg.norm(net.a, axis=0) * np.linalg.norm(net.W, axis=1)
     faint = np.flatnonzero(size < _FAINT * size.max(initial=0.0))
@@ -98,7 +99,7 @@ def without_faint(net: Network, rows: Callable[[], Array], tolerance: Callable[[
     for i in faint:
         z, a = Z @ net.W[i] + net.b[i], net.a[:, i]
         on, off = (float((np.outer(np.maximum(side, 0.0), np.abs(a)) / allowed).max()) for side in (z, -z))
-        if min(on, off) > 1.0:
+        if min(on, off) > _HARDLY:
             continue
         gone.append(i)
         if off < on:
