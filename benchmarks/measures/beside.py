@@ -40,7 +40,7 @@ FULL: Row = {
         *([f"mnist_{digits} 784-2-1", ratio, 1, 1] for ratio in (6, 3) for digits in ("0vs1", "2vs3")),
         ["simulated 2048-4-1", 6, 1, 1],
         ["cifar10 3072-2-1", 6, 1, 1],
-        ["(10,20)", 2, 5, 0],
+        ["(10,20)", 2, 2, 0],
     ],
     # the same with the width unknown
     "open": [["(10,5)", 3, 10, 0], ["(10,10)", 3, 10, 0], ["(10,20)", 3, 5, 0]],
