@@ -2,8 +2,8 @@
 
 A cell of an alternative ends at its second miss beyond the first five seeds (95 % of twenty is then out of reach), and
 a method without a hit at the most samples is not tried with fewer: "never". Larger networks are measured where their
-frontier is, and not at every number of samples: a seed of (50,50) at n/p = 3 takes minutes, one of (200,20), (784,32)
-or (100,100) up to half an hour.
+frontier is, and not at every number of samples: a seed of (10,20) at n/p = 2 or (50,50) at 3 takes minutes, one of
+(200,20), (784,32) or (100,100) up to half an hour.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ FULL: Row = {
     "alone": [
         *([10, m, [2.5, 2], 20] for m in (5, 10)),
         [10, 20, [2.5], 20],
-        [10, 20, [2], 5],
         [30, 30, [3], 20],
         [50, 50, [6, 3.5], 5],
     ],
@@ -123,7 +122,9 @@ def section(report: Row) -> str:
     most, found, rows = max(ratios), curves(report), []
     asked = ", ".join(f"{r:g}" for r in ratios)
     alone = (
-        "From (30,30) on, and at n/p = 2 and 2.5, only relumine was run. " if report["settings"].get("alone") else ""
+        "From (30,30) on, and at n/p = 2 and 2.5, only relumine was run, and larger networks only near their frontier. "
+        if report["settings"].get("alone")
+        else ""
     )
     kept = [row["beside"] for row in report["rows"] if "beside" in row]
     if kept:
