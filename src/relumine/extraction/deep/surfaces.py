@@ -28,8 +28,13 @@ __all__ = ["Lift", "Surface", "extended", "followed", "only"]
 
 _FAR = 100.0  # distance from the origin over √d at which a ray ends: nearly all crossings are nearer
 _SHARP = 1e-8  # least change by the bend over the size of the answers: seven digits of its place
-_SHARES = (0.4, 0.1, 0.02, 0.004)  # how deep into the next region the bend is looked for, over its size
-_WIDER = (3.0, 6.0, 12.0, 24.0)  # how far to each side, over that depth: the weight may be large
+# How deep into the next region the bend is looked for, over its size, and how far to each side, over that depth, as the
+# weight may be large: next to the edge the window holds no other kink, however many there are. In acasxu (600 kinks on
+# a line) 40 of 50 weights of a unit were found so, and 25 with the first window at 0.4.
+_SHARES, _WIDER = (1e-2, 1e-3, 1e-4), (5.0, 15.0, 50.0)
+# Places beside each kink with a new weight; how many must show it; how far off they are, over the way to the next
+# hyperplane; how far to each side, over that way: wider windows took kinks of other units for this one's.
+_MORE, _NEEDED, _FURTHER, _TIGHT = 3, 2, 0.8, 1e-4
 _AHEAD = 0.5  # place of the second look, over the way to the next hyperplane
 _NARROW = 0.02  # how far to each side then, over the way from the first
 _STRAY = 1e-3  # how far from where (1) puts it the second kink may be, over the distance between the two
@@ -158,7 +163,7 @@ def extended(ask: Asked, surface: Surface, rng: Rng) -> bool:
             found = _ray(surface, surface.points[rng.integers(len(surface.points))], int(unit), rng)
             if found is not None:
                 crossings[found.entry] = found  # rays that end at the same unit would learn the same
-        new = _bend(ask, surface, list(crossings.values()))
+        new = _kept(ask, surface, _bend(ask, surface, list(crossings.values())), rng)
         missed, gained, idle = missed + len(crossings) - new, gained + new, 0 if new else idle + 1
         if missed > _MISSES + gained:
             return False
@@ -196,6 +201,14 @@ class _Crossing:
     rows: Array
     offsets: Array
     depth: float
+
+
+@dataclass
+class _Weight:
+    """That of the entry that turns on behind a crossing, by two points in the region behind it."""
+
+    crossing: _Crossing
+    points: list[Array]
 
 
 def _ray(surface: Surface, x: Array, unit: int, rng: Rng) -> _Crossing | None:
@@ -240,8 +253,8 @@ def _onto(surface: Surface, edge: Array, u: Array, rows: Array, offsets: Array, 
     return np.asarray(x - n * float(surface.value(x[None])[0]) / (n @ n))
 
 
-def _bend(ask: Asked, surface: Surface, crossings: list[_Crossing]) -> int:
-    """θ_p of (1) at each crossing by a kink behind it, and once more further on; how many were found."""
+def _bend(ask: Asked, surface: Surface, crossings: list[_Crossing]) -> list[_Weight]:
+    """θ_p of (1) at each crossing by a kink behind it, and once more further on."""
     seen: list[tuple[_Crossing, Array]] = []
     for share, wider in zip(_SHARES, _WIDER):
         bases, ways = [], []
@@ -260,8 +273,8 @@ def _bend(ask: Asked, surface: Surface, crossings: list[_Crossing]) -> int:
     return _confirmed(ask, surface, seen)
 
 
-def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[_Crossing, Array]]) -> int:
-    """Keep the weights that put a second kink where it is."""
+def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[_Crossing, Array]]) -> list[_Weight]:
+    """The weights that put a second kink where it is."""
     bases, ways, tried = [], [], []
     for c, x in seen:
         trial = _with(surface, c.entry, x)
@@ -275,15 +288,47 @@ def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[_Crossing, Array]]
         bases.append(base)
         ways.append(min(0.45 * room, _NARROW * ahead) * n)
         tried.append((c, x))
-    new = 0
-    for (c, x), base, y in zip(tried, bases, _kinks(ask, bases, ways)):
-        if y is None or np.linalg.norm(y - base) > _STRAY * np.linalg.norm(base - x):
+    return [
+        _Weight(c, [x, y])
+        for (c, x), base, y in zip(tried, bases, _kinks(ask, bases, ways))
+        if y is not None and np.linalg.norm(y - base) <= _STRAY * np.linalg.norm(base - x)
+    ]
+
+
+def _kept(ask: Asked, surface: Surface, new: list[_Weight], rng: Rng) -> int:
+    """Hold new weights against the box at more places of their regions, and keep those that pass; how many.
+
+    Then θ from all places. Weights found one after the other lose a digit or two at each: the error of the normal so
+    far, times the way from where it was measured, over that into the next region. More places than weights in each
+    region win it back.
+    """
+    bases, ways = [], []
+    for found in new:
+        c, y = found.crossing, found.points[-1]
+        n = _with(surface, c.entry, y).slope(y)  # further from the edge: more digits
+        n = n / np.linalg.norm(n)
+        for u in rng.normal(size=(_MORE, len(y))):
+            u = _tangent(u, n)
+            ahead = _FURTHER * min(_room(c.rows, c.offsets, y, u), _size(y))
+            room = min(_room(c.rows, c.offsets, y + ahead * u, n), _room(c.rows, c.offsets, y + ahead * u, -n))
+            bases.append(y + ahead * u)
+            ways.append(min(0.45 * room, _TIGHT * ahead) * n)
+    shown, points, before, kept = _kinks(ask, bases, ways), list(surface.points), surface.seen.copy(), 0
+    for i, found in enumerate(new):
+        more = [x for x in shown[_MORE * i : _MORE * (i + 1)] if x is not None]
+        if len(more) < _NEEDED:
             continue
-        surface.theta = _with(surface, c.entry, y).theta  # further from the edge: more digits
-        surface.seen[c.entry] = True
-        surface.points += [x, y]
-        new += 1
-    return new
+        surface.theta = _with(surface, found.crossing.entry, found.points[-1]).theta
+        surface.seen[found.crossing.entry] = True
+        surface.points += [*found.points, *more]
+        kept += 1
+    theta = only(surface.lift(np.array(surface.points), surface.s) * surface.seen) if kept else None
+    if theta is not None:
+        surface.theta, surface.error = theta
+    elif kept:  # some of them are another unit's
+        surface.points, surface.seen, kept = points, before, 0
+        surface.theta = surface.theta * before
+    return kept
 
 
 def _with(surface: Surface, entry: int, x: Array) -> Surface:
