@@ -26,6 +26,7 @@ _SHARP = 1e-8  # least change by the bend over the size of the answers: seven di
 _NOTHING = 1e-5  # smallest over second smallest singular value: measured 1e-12 … 1e-9 for the points of one unit
 _FINE = 1e-8  # error of weights that all points determine well; of others it was up to 1e-4
 _SAME = 1e-8  # |θ·φ| over ‖θ‖‖φ‖ at a kink of the surface: measured 1e-12 … 1e-10
+_COMMON, _MOSTLY = 4, 0.9  # points of one surface that must be on another, and share of those where that is known
 _KNOWN = 1e-7  # the part of φ in ``free`` that is none: rounding leaves 1e-12
 
 
@@ -59,7 +60,7 @@ class Lift:
         return np.asarray(((theta[: self.m] * s * on) @ self.V + theta[self.m : -1])[active] @ J)
 
 
-@dataclass
+@dataclass(eq=False)
 class Surface:
     """{θ·φ = 0} with signs ``s`` (m,); ``seen``: entries of θ that are known; ``points`` on it.
 
@@ -130,6 +131,24 @@ class Surface:
         Q[rest, self.seen.sum() :] = U
         found = only(self.lift(np.array(self.points), self.s) @ Q)
         return None if found is None else (np.asarray(Q @ found[0]), found[1])
+
+    def joins(self, other: Surface) -> bool:
+        """Whether the other is the same, by its points where this one is known; then this one learns from all of them.
+
+        Two surfaces of one unit that were begun in different places may know different parts of θ.
+        """
+        common = [x for x in other.points if self.certain(x)]
+        if sum(self.shows(x) for x in common) < max(_COMMON, _MOSTLY * len(common)):
+            return False
+        both = Surface(self.lift, self.s, self.theta, self.seen, list(self.points), self.error, self.free)
+        for x in other.points:
+            both.learn(x)
+            both.points.append(x)
+        found = both.solved()
+        if found is None:
+            return False
+        (self.theta, self.error), self.seen, self.free, self.points = found, both.seen, both.free, both.points
+        return True
 
     @property
     def even(self) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.merge import Merger
-from relumine.extraction.deep.places import chords
+from relumine.extraction.deep.places import breaks, chords
 from relumine.extraction.deep.sparse import sparse_signs
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
@@ -41,6 +41,9 @@ _FAILED = 15  # witnesses in a row without a surface: the others belong to layer
 # of its 50 units are known one in fifty of the others.
 _SCATTERED = 40
 _SPARE = 1.2  # equations for each sign of a layer that grows: all of them then say ±1, or a unit is missing
+# Crossings of lines with a surface that tell; share that must have a kink there, so near, and how far out over √d. Behind
+# the first layer of 8-12-10-6-1 eleven surfaces of the third layer were followed beside the ten of the second.
+_LINES, _SHOWN, _PLACE, _OUT = 3, 0.7, 1e-6, 30.0
 _DEPTH = 12
 _CLEAR = 1e-2  # how far from ±1 the signs of the least squares may be
 
@@ -93,6 +96,7 @@ class _Surfaces:
         self.wide = max([len(b) for _, b in lift.known.layers], default=0) > at.dim
         self.grows = lift.m > lift.known.width  # few units of the next layer tell its signs
         self.free, self.surfaces = _rebased(lift, free, self.wide), begun
+        self.bent: dict[int, Array] = {}  # for each line its points at which a unit in front changes sides
         self.tried: set[int] = set()
         self.mine: set[int] = set()
         self.merger, self.many = Merger(at.ask, lift, at.rng), False
@@ -111,6 +115,8 @@ class _Surfaces:
                     self.look(pairs, quiet)
             before, pairs = len(self.surfaces), None
             self.trace()
+            if len(gone := [s for s in self.surfaces if not self.persists(s)]):  # with more lines more is known
+                self.surfaces, self.mine = [s for s in self.surfaces if s not in gone], set()
             quiet = quiet + 1 if len(self.surfaces) == before else 0
             rest = len(self.rest())
             mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
@@ -172,7 +178,7 @@ class _Surfaces:
             self.surfaces, self.mine = self.merger.surfaces(), set()
             return
         failed, most = 0, _SCATTERED if self.wide or self.grows else _FAILED
-        for w in sorted(self.free, key=lambda w: -w.clarity if self.wide or self.grows else -w.gap * abs(w.jump)):
+        for w in sorted(self.free, key=_near if self.wide or self.grows else _loud):
             if id(w) in self.tried or self.explained(w):
                 continue
             self.tried.add(id(w))
@@ -180,8 +186,9 @@ class _Surfaces:
             if result is not None:
                 normal = w.chord.chart.J.T @ result[0]
                 surface = followed(self.at.ask, self.lift, w.point, normal, self.at.rng)
-                if surface is not None:
-                    self.surfaces.append(surface)
+                if surface is not None and self.persists(surface):
+                    if not any(old.joins(surface) for old in self.surfaces):
+                        self.surfaces.append(surface)
                     if self.grows and self.oriented() is not None:
                         return
                     failed = 0
@@ -197,6 +204,27 @@ class _Surfaces:
         if self.grows and enough < _SPARE * self.lift.m:
             return None
         return oriented(self.lift, self.surfaces)
+
+    def persists(self, surface: Surface) -> bool:
+        """Whether the lines searched so far bend where they cross the surface; no row is asked.
+
+        A unit further behind can be followed as far as nothing in between changes sides; elsewhere it is not there.
+        """
+        hits = crossings = 0
+        for line in {id(w.chord.segment): w.chord.segment for w in self.free}.values():
+            if id(line) not in self.bent:
+                t = breaks(self.lift.all, line.start, line.start + line.direction)
+                self.bent[id(line)] = line.start + t[:, None] * line.direction
+            X = self.bent[id(line)]
+            z = surface.value(X)
+            for i in np.flatnonzero(z[:-1] * z[1:] < 0.0):
+                x = X[i] + (X[i + 1] - X[i]) * z[i] / (z[i] - z[i + 1])
+                size = 1.0 + float(np.linalg.norm(x))
+                if size > _OUT * np.sqrt(len(x)) or not surface.certain(x):
+                    continue
+                crossings += 1
+                hits += bool(np.linalg.norm(line.points - x, axis=1).min(initial=np.inf) <= _PLACE * size)
+        return crossings < _LINES or hits >= _SHOWN * crossings
 
     def explained(self, w: Witness) -> bool:
         """Whether a kink is on a surface that was followed."""
@@ -269,6 +297,16 @@ def oriented(lift: Lift, surfaces: list[Surface]) -> Array | None:
         # a unit further behind may have been followed far enough: its equations are others
         use.remove(max(use, key=lambda i: float(np.linalg.norm(rows[i] @ xi - target[i]))))
     return None
+
+
+def _near(w: Witness) -> float:
+    """Far from other kinks, over the square of the distance: far out, answers have fewer digits."""
+    return -w.gap / max(float(w.point @ w.point) / len(w.point), 1.0)
+
+
+def _loud(w: Witness) -> float:
+    """Far from other kinks, and steep."""
+    return -w.gap * abs(w.jump)
 
 
 def _behind_known(u: Unit, known: Known) -> Surface:
