@@ -90,7 +90,9 @@ def extract_deep(
         result = _layers(at, lines or [])
     except (Stop, OutOfBudget, Ended, Unanswered) as reason:
         stopped = run.over or isinstance(reason, OutOfBudget | Ended)
-        result = Found(None, _certain(at), str(reason), 0, notes=at.notes, stopped=stopped)
+        certain = _certain(at)
+        unsigned = at.unsigned if len(certain) == len(at.known.layers) else None
+        result = Found(None, certain, str(reason), 0, notes=at.notes, stopped=stopped, unsigned=unsigned)
     result.queries, result.seconds, result.trace = asked.count, time.perf_counter() - began, at.trace
     return result
 

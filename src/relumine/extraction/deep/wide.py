@@ -41,9 +41,10 @@ _FAILED = 15  # witnesses in a row without a surface: the others belong to layer
 # of its 50 units are known one in fifty of the others.
 _SCATTERED = 40
 _SPARE = 1.2  # equations for each sign of a layer that grows: all of them then say ±1, or a unit is missing
-# Crossings of lines with a surface that tell; share that must have a kink there, so near, and how far out over √d. Behind
-# the first layer of 8-12-10-6-1 eleven surfaces of the third layer were followed beside the ten of the second.
+# Crossings of lines with a surface that tell; share that must have a kink there, so near, and how far out over √d.
+# Behind the first layer of 8-12-10-6-1 eleven surfaces of the third layer were followed beside the ten of the second.
 _LINES, _SHOWN, _PLACE, _OUT = 3, 0.7, 1e-6, 30.0
+_BEHIND = 3  # units of the next layer that confirm the planes of an open one
 _DEPTH = 12
 _CLEAR = 1e-2  # how far from ±1 the signs of the least squares may be
 
@@ -62,7 +63,7 @@ def behind(
     were followed before.
     """
     lift = Lift(at.known, V, c)
-    at.unsigned = (lift.V, lift.c) if lift.m else None
+    at.unsigned = None
     search = _Surfaces(at, lift, free or [], begun or [])
     known = search.all(turns)
     if isinstance(known, Found):
@@ -121,6 +122,8 @@ class _Surfaces:
             rest = len(self.rest())
             mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
             at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
+            if lift.m and len(self.surfaces) >= _BEHIND:  # else the planes may be those of something else
+                at.unsigned = (lift.V, lift.c)
             if turn:
                 at.confirm(len(self.surfaces), self.free)
             at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
