@@ -32,6 +32,7 @@ _STRAY = 1e-3  # how far from where the first puts it the second kink may be, ov
 # Places beside each kink with a new weight; how many must show it; how far off they are, over the way to the next
 # hyperplane; how far to each side, over that way: wider windows took kinks of other units for this one's.
 _MORE, _NEEDED, _FURTHER, _TIGHT = 3, 2, 0.8, 1e-4
+_STARTS = 6  # points of a surface nearest to where a unit changes sides, of which a ray starts at one
 _CROSSINGS = 60  # hyperplanes that a ray may cross
 _ROUNDS, _IDLE = 40, 6  # of rays; of them without a weight that is new
 _MISSES = 8  # kinks that may not be where they should, beyond one for every weight found: they need not show everywhere
@@ -66,8 +67,10 @@ def extended(ask: Asked, surface: Surface, rng: Rng) -> bool:
         if surface.seen.all() or idle > _IDLE:
             break
         crossings: dict[int, _Crossing] = {}
+        far = np.abs(np.concatenate(lift.all.before(np.array(surface.points)), axis=1))  # (points, units)
         for unit in np.flatnonzero(~surface.seen[np.maximum(lift.entry, 0)] & (lift.entry >= 0)):
-            found = _ray(surface, surface.points[rng.integers(len(surface.points))], int(unit), rng)
+            start = rng.choice(np.argsort(far[:, unit])[:_STARTS])  # near where it changes sides
+            found = _ray(surface, surface.points[start], int(unit), rng)
             if found is not None:
                 crossings[found.number] = found  # rays that end at the same unit would learn the same
         new = _kept(ask, surface, _bend(ask, surface, list(crossings.values())), rng)

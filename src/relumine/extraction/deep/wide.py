@@ -43,7 +43,7 @@ _SCATTERED = 40
 _SPARE = 1.2  # equations for each sign of a layer that grows: all of them then say ±1, or a unit is missing
 # Crossings of lines with a surface that tell; share that must have a kink there, so near, and how far out over √d.
 # Behind the first layer of 8-12-10-6-1 eleven surfaces of the third layer were followed beside the ten of the second.
-_LINES, _SHOWN, _PLACE, _OUT = 3, 0.7, 1e-6, 30.0
+_LINES, _SHOWN, _PLACE, _OUT = 3, 0.5, 1e-6, 30.0
 _BEHIND = 3  # units of the next layer that confirm the planes of an open one
 _DEPTH = 12
 _CLEAR = 1e-2  # how far from ±1 the signs of the least squares may be
@@ -122,7 +122,7 @@ class _Surfaces:
             rest = len(self.rest())
             mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
             at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
-            if lift.m and len(self.surfaces) >= _BEHIND:  # else the planes may be those of something else
+            if k == 2 and lift.m and len(self.surfaces) >= _BEHIND:  # else they may be planes of something else
                 at.unsigned = (lift.V, lift.c)
             if turn:
                 at.confirm(len(self.surfaces), self.free)
@@ -146,6 +146,8 @@ class _Surfaces:
                 break
         if self.many:
             self.merger.completed(self.surfaces)
+        if self.wide:
+            self.surfaces = [s for s in self.surfaces if self.persists(s, _LINES)]
         if known is None or not self.surfaces:
             front = f"{len(lift.c)} units seem to be there, but their signs stay open; " if lift.m else ""
             hint = OTHER_PIECES if lift.m and not at.known.layers else ""
@@ -208,10 +210,11 @@ class _Surfaces:
             return None
         return oriented(self.lift, self.surfaces)
 
-    def persists(self, surface: Surface) -> bool:
-        """Whether the lines searched so far bend where they cross the surface; no row is asked.
+    def persists(self, surface: Surface, least: int = 0) -> bool:
+        """Whether most lines searched so far bend where they cross the surface, ``least`` of them; no row is asked.
 
         A unit further behind can be followed as far as nothing in between changes sides; elsewhere it is not there.
+        Where all units behind it are off, the surface of a unit does not show, either.
         """
         hits = crossings = 0
         for line in {id(w.chord.segment): w.chord.segment for w in self.free}.values():
@@ -227,7 +230,7 @@ class _Surfaces:
                     continue
                 crossings += 1
                 hits += bool(np.linalg.norm(line.points - x, axis=1).min(initial=np.inf) <= _PLACE * size)
-        return crossings < _LINES or hits >= _SHOWN * crossings
+        return hits >= least and (crossings < _LINES or hits > _SHOWN * crossings)
 
     def explained(self, w: Witness) -> bool:
         """Whether a kink is on a surface that was followed."""
