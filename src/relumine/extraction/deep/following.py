@@ -19,7 +19,7 @@ from relumine.extraction.deep.surfaces import Lift, Surface, bends
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 
-__all__ = ["extended", "followed"]
+__all__ = ["extended", "followed", "holds"]
 
 _FAR = 100.0  # distance from the origin over √d at which a ray ends: nearly all crossings are nearer
 # How deep into the next region the bend is looked for, over its size, and how far to each side, over that depth, as the
@@ -51,7 +51,7 @@ def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> S
     if not extended(ask, surface, rng):
         return None
     few = surface.unknown.shape[1] > (1.0 - _LEAST) * open_ and (lift.m > 0 or lift.known.width > lift.known.d)
-    if few or not _holds(ask, surface, rng):
+    if few or not holds(ask, surface, rng):
         return None
     found = surface.solved()
     if found is not None:
@@ -251,12 +251,12 @@ def _kept(ask: Asked, surface: Surface, new: list[_Weight], rng: Rng) -> int:
     return kept
 
 
-def _holds(ask: Asked, surface: Surface, rng: Rng) -> bool:
-    """Whether the box bends where the surface should be, in regions that nobody has asked about."""
+def holds(ask: Asked, surface: Surface, rng: Rng, places: int = _CHECKS, away: int = 3) -> bool:
+    """Whether the box bends where the surface should be, up to so many regions ``away`` from where it was asked."""
     lift, bases, ways = surface.lift, [], []
-    for _ in range(4 * _CHECKS):
+    for _ in range(4 * places):
         x = surface.points[rng.integers(len(surface.points))]
-        for _ in range(int(rng.integers(1, 4))):
+        for _ in range(int(rng.integers(1, away + 1))):
             _, _, _, rows, offsets = lift.all.region(x)
             u = _tangent(rng.normal(size=len(x)), surface.slope(x))
             step = _room(rows, offsets, x, u)
@@ -278,7 +278,7 @@ def _holds(ask: Asked, surface: Surface, rng: Rng) -> bool:
             room = min(_room(rows, offsets, x, n), _room(rows, offsets, x, -n), _size(x))
             bases.append(x)
             ways.append(_NARROW * room * n)
-        if len(bases) == _CHECKS:
+        if len(bases) == places:
             break
     found = bends(ask, bases, ways)
     shown = [y for x, w, y in zip(bases, ways, found) if y is not None and abs((y - x) @ w) <= 0.5 * (w @ w)]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.climb import corners
 from relumine.extraction.deep.confirm import Found, judge
-from relumine.extraction.deep.following import followed
+from relumine.extraction.deep.following import followed, holds
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
@@ -44,6 +44,7 @@ _SPARE = 1.2  # equations for each sign of a layer that grows: all of them then 
 # Crossings of lines with a surface that tell; share that must have a kink there, so near, and how far out over √d.
 # Behind the first layer of 8-12-10-6-1 eleven surfaces of the third layer were followed beside the ten of the second.
 _LINES, _SHOWN, _PLACE, _OUT = 3, 0.5, 1e-6, 30.0
+_AWAY = (12, 15)  # places at which a surface is asked for that few lines cross, and so many regions away
 _BEHIND = 3  # units of the next layer that confirm the planes of an open one
 _DEPTH = 12
 _CLEAR = 1e-2  # how far from ±1 the signs of the least squares may be
@@ -146,8 +147,8 @@ class _Surfaces:
                 break
         if self.many:
             self.merger.completed(self.surfaces)
-        if self.wide:
-            self.surfaces = [s for s in self.surfaces if self.persists(s, _LINES)]
+        if self.wide:  # what few lines cross is held against the box far from where it was followed
+            self.surfaces = [s for s in self.surfaces if self.persists(s, _LINES) or holds(at.ask, s, at.rng, *_AWAY)]
         if known is None or not self.surfaces:
             front = f"{len(lift.c)} units seem to be there, but their signs stay open; " if lift.m else ""
             hint = OTHER_PIECES if lift.m and not at.known.layers else ""
