@@ -14,8 +14,6 @@ from relumine.data.sources import Source, open_source
 from relumine.data.sources.columns import TEXT, Text
 from relumine.results import InvalidInput
 
-__all__ = ["Table", "columns_of", "open_table"]
-
 
 @dataclass
 class Table:

@@ -20,8 +20,6 @@ from relumine.data.sources.local import LocalSource
 from relumine.data.sources.samples import as_samples
 from relumine.results import InvalidInput
 
-__all__ = ["MappedSource", "NpzSource", "npy_names", "npz_members", "open_arrays", "open_npy", "open_npz"]
-
 _DEFLATE = 1032  # times its size is the most that deflate expands; a member that declares more is not what it says
 
 
@@ -193,6 +191,7 @@ def _declared(stream: IO[bytes], where: str, size: int) -> tuple[tuple[int, ...]
     if dtype.kind not in "fiub":
         raise InvalidInput(f"{where} must hold real numbers, got dtype {dtype}")
     needed = prod(shape) * dtype.itemsize
+    # np.load would ask for that much memory first and look at the file afterwards
     if any(k < 0 for k in shape) or needed > size - stream.tell():
         raise InvalidInput(
             f"{where} is not a readable npy file: its header declares shape {shape}, {needed:.3g} bytes, "

@@ -9,11 +9,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources.checks import Kinds, Piece, check_rows
-from relumine.data.sources.chunks import AHEAD, Array, Change, Chunk, Part, Source, add_up, join, read_ahead
+from relumine.data.sources.chunks import AHEAD, Change, Chunk, Part, Source, add_up, join, read_ahead
 from relumine.results import InvalidInput
-
-__all__ = ["LocalSource", "Mapped", "Without", "leave_out"]
 
 _NUMBERS = 1 << 20  # numbers in a chunk, 8 MB: larger ones are not read faster, and four of them are in memory
 

@@ -23,10 +23,8 @@ from relumine.data.sources.local import LocalSource
 from relumine.data.sources.spill import Spill
 from relumine.results import InvalidInput
 
-__all__ = ["Look", "TableSource", "choose_columns", "endings", "find_files", "look", "open_tables", "reader_of"]
-
 # A reader declares its ``endings`` (and those that only a file ``named`` outright may have), whether it is ``slow`` to
-# read again, and gives schema(path), row_groups(path) and batches(path, columns, rows, groups).
+# read again, and gives schema(path) and batches(path, columns, rows, groups).
 Reader = Parquet | Arrow | Csv
 _READERS: tuple[type[Reader], ...] = (Parquet, Arrow, Csv)
 
