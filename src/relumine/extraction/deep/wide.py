@@ -117,8 +117,9 @@ class _Surfaces:
                     self.look(pairs, quiet)
             before, pairs = len(self.surfaces), None
             self.trace()
-            if len(gone := [s for s in self.surfaces if not self.persists(s)]):  # with more lines more is known
-                self.surfaces, self.mine = [s for s in self.surfaces if s not in gone], set()
+            kept = self.surfaces if self.many else [s for s in self.surfaces if self.persists(s)]  # on new lines, too
+            if len(kept) < len(self.surfaces):
+                self.surfaces, self.mine = kept, set()
             quiet = quiet + 1 if len(self.surfaces) == before else 0
             rest = len(self.rest())
             mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
