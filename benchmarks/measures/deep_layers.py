@@ -27,10 +27,10 @@ FULL: Row = {
     "files": ["acasxu_1_1", "unitary_100_200x3_10"],
     "seed": 84000,
     "limit": 45.0,
-    "files_limit": 300.0,
+    "files_limit": 480.0,
 }
 QUICK: Row = {"shapes": {"12-6×4-1": [12, *[6] * 4, 1]}, "files": [], "seed": 84000, "limit": 2.0, "files_limit": 2.0}
-MINUTES = (15.0, 0.07)
+MINUTES = (20.0, 0.07)
 
 
 def layer_errors(truth: rl.DeepNetwork, layers: Any) -> list[float]:

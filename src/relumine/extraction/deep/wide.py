@@ -124,8 +124,6 @@ class _Surfaces:
             rest = len(self.rest())
             mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
             at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
-            if k == 2 and lift.m and len(self.surfaces) >= _BEHIND:  # else they may be planes of something else
-                at.unsigned = (lift.V, lift.c)
             if turn:
                 at.confirm(len(self.surfaces), self.free)
             at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
@@ -196,6 +194,8 @@ class _Surfaces:
                 if surface is not None and self.persists(surface):
                     if not any(old.joins(surface) for old in self.surfaces):
                         self.surfaces.append(surface)
+                    if self.lift.m and not self.at.known.layers and len(self.surfaces) >= _BEHIND:
+                        self.at.unsigned = (self.lift.V, self.lift.c)  # before, they may be planes of something else
                     if self.grows and self.oriented() is not None:
                         return
                     failed = 0
