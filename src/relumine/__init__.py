@@ -53,12 +53,13 @@ __all__ = [
     "papers",
     "planted",
     "recover",
+    "report",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn is an extra, and slow to import; the papers are for those who ask
-    if name in ("estimators", "papers"):
+    # scikit-learn is an extra, and slow to import; papers and pages are for those who ask
+    if name in ("estimators", "papers", "report"):
         import importlib
 
         return importlib.import_module(f"relumine.{name}")

@@ -15,14 +15,12 @@ from relumine.activations import Activation
 from relumine.arrays import Array
 from relumine.formats import LAYERS, UNLABELLED, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
-from relumine.network import Network, _real, _torch
+from relumine.network import Network, _real, _torch, row_chunks
 from relumine.results import InvalidInput, ModelFileError
 
 Layer = tuple[Array, Array]
 
 __all__ = ["Census", "DeepNetwork"]
-
-_CHUNK_NUMBERS = 1 << 20  # activations held at once during evaluation (8 MB)
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ class DeepNetwork:
         """F at the rows of X: (n,) or, with q outputs, (n, q). Memory beyond the result does not grow with n."""
         X = self._checked(X)
         out = np.empty((X.shape[0], *self.head.a.shape[:-1]))
-        for rows in self._chunks(len(X)):
+        for rows in row_chunks(len(X), max(self.sizes)):
             out[rows] = self.head(self.activations_before(X[rows], len(self.layers)))
         return out
 
@@ -182,7 +180,7 @@ class DeepNetwork:
         X = self._checked(X)
         ever_on = [np.zeros(m, dtype=bool) for m in self.widths]
         ever_off = [np.zeros(m, dtype=bool) for m in self.widths]
-        for rows in self._chunks(len(X)):
+        for rows in row_chunks(len(X), max(self.sizes)):
             h = X[rows]
             for k, (W, b) in enumerate(self.hidden):
                 z = h @ W.T + b
@@ -197,10 +195,6 @@ class DeepNetwork:
         if X.ndim != 2 or X.shape[1] != self.d:
             raise InvalidInput(f"X must have shape (n, {self.d}), one sample a row; got {X.shape}")
         return X
-
-    def _chunks(self, n: int) -> Iterable[slice]:
-        step = max(1, _CHUNK_NUMBERS // max(self.sizes))
-        return (slice(start, start + step) for start in range(0, n, step))
 
     # -- rewritings that keep the function --------------------------------------------------------------------
 

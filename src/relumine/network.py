@@ -140,9 +140,7 @@ class Network:
         if X.ndim != 2 or X.shape[1] != self.d:
             raise InvalidInput(f"X must have shape (n, {self.d}), one sample a row; got {X.shape}")
         out = np.empty((X.shape[0], *self.a.shape[:-1]))
-        step = max(1, _CHUNK_NUMBERS // max(self.m, self.d))
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
+        for rows in row_chunks(len(X), max(self.m, self.d)):
             hidden = self.activation(X[rows] @ self.W.T + self.b)
             out[rows] = hidden @ self.a.T + X[rows] @ self.v.T + self.c
         return out
@@ -374,6 +372,12 @@ class Network:
 
     def _parameters(self) -> Parameters:
         return Parameters((self.W, self.a), (self.b, self.c), self.v, self.activation)
+
+
+def row_chunks(n: int, width: int) -> Iterable[slice]:
+    """n rows in blocks of which ``width`` numbers a row can be held at once."""
+    step = max(1, _CHUNK_NUMBERS // width)
+    return (slice(start, start + step) for start in range(0, n, step))
 
 
 def _torch() -> Any:

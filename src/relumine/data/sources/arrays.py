@@ -31,9 +31,9 @@ class MappedSource(LocalSource):
     ) -> None:
         check_shapes(X.shape, y.shape, None if weight is None else weight.shape)
         self.X, self.y, self.weight, self.where = X, y, weight, where
-        n = None if options.get("bad_rows") == "skip" or weight is not None else len(X)
         options.setdefault("label", f"{where} of {len(X)} rows")
-        super().__init__(X.shape[1], 1 if y.ndim == 1 else y.shape[1], vector=y.ndim == 1, n=n, **options)
+        d, q, weighted = X.shape[1], 1 if y.ndim == 1 else y.shape[1], weight is not None
+        super().__init__(d, q, vector=y.ndim == 1, n=len(X), weighted=weighted, **options)
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         """Copies of slices."""
@@ -56,13 +56,13 @@ class ColumnsSource(LocalSource):
         place = {name: j for j, name in enumerate(names)}
         self.inputs, self.outputs = ([place[c] for c in group] for group in (columns.features, columns.targets))
         self.weight = None if weight is None else place[weight]
-        n = None if options.get("bad_rows") == "skip" or weight is not None else len(self.values)
         self.kinds = self.kinds._replace(targets=columns.targets)
         super().__init__(
             len(self.inputs),
             len(self.outputs),
             vector=columns.vector,
-            n=n,
+            n=len(self.values),
+            weighted=weight is not None,
             names=columns.features,
             label=str(path),
             **options,
@@ -89,9 +89,8 @@ class NpzSource(LocalSource):
         n = shapes[0][0] if shapes[0] else 0
         y = shapes[1] if targets else (n, 0)
         check_shapes(shapes[0], y, None if weight is None else shapes[-1])
-        known = None if options.get("bad_rows") == "skip" or weight is not None else n
-        q = 1 if len(y) == 1 else y[1]
-        super().__init__(shapes[0][1], q, vector=len(y) == 1, n=known, label=str(path), **options)
+        d, q, weighted = shapes[0][1], 1 if len(y) == 1 else y[1], weight is not None
+        super().__init__(d, q, vector=len(y) == 1, n=n, weighted=weighted, label=str(path), **options)
         self.total = n
 
     def pieces(self, rows: int) -> Iterator[Piece]:

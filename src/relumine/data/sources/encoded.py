@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from relumine.arrays import Array
 from relumine.data.sources.checks import Kinds, Piece, check_rows
 from relumine.data.sources.columns import Columns, Text, frame_schema, pick
-from relumine.data.sources.delimited import Csv
+from relumine.data.sources.csv_files import Csv
 from relumine.data.sources.samples import Samples, as_samples
 from relumine.data.sources.tables import find_files, reader_of
 from relumine.results import InvalidInput, counted
