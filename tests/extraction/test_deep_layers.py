@@ -12,10 +12,11 @@ from relumine.cli import app
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.depth import is_deep
+from relumine.extraction.deep.following import _onto, followed
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.surfaces import Lift, Surface, _kinks, _onto, followed
+from relumine.extraction.deep.surfaces import Lift, Surface, bends
 from relumine.extraction.deep.whole import _certain, extract_deep
 from relumine.extraction.deep.wide import oriented
 from relumine.extraction.deep.witnesses import Chord, witnesses_of
@@ -120,7 +121,7 @@ def test_where_all_units_in_front_are_off_there_is_no_surface_and_nothing_odd_is
     assert _onto(surface, off, -W[0], -W, -b, 0) is None  # warnings are errors
     asked = []
     ask = Asked(lambda X: (asked.append(X), np.abs(X[:, 0]))[1], np.random.default_rng(0), np.inf, lambda: False)
-    corner, found = _kinks(ask, [np.full(3, np.nan), 0.1 * W[0]], [W[0], W[0]])
+    corner, found = bends(ask, [np.full(3, np.nan), 0.1 * W[0]], [W[0], W[0]])
     assert corner is None
     np.testing.assert_allclose(found, 0.0, atol=1e-12)
     assert all(np.isfinite(X).all() for X in asked)

@@ -231,8 +231,12 @@ def _told(answer: Answered, log: Queries, where: Where, mapping: Link | None) ->
     result = explained(answer.result, log, where.domain, answer.kind)
     result = noted(result, *where.notes, *(() if mapping is None else mapping.notes))
     if rest is not None and not free.all:
-        ask, ((W, b), *others) = rest.ask, rest.layers
-        rest = replace(rest, layers=((free.layer(W), b), *others), ask=lambda X: ask(X[:, free.at]))
+        ask, layers, unsigned = rest.ask, rest.layers, rest.unsigned
+        if layers:
+            layers = ((free.layer(layers[0][0]), layers[0][1]), *layers[1:])
+        elif unsigned is not None:
+            unsigned = (free.layer(unsigned[0]), unsigned[1])
+        rest = replace(rest, layers=layers, unsigned=unsigned, ask=lambda X: ask(X[:, free.at]))
     U, y = log.data(everything=True, mapped=False)
     return Extraction(
         **{f.name: getattr(result, f.name) for f in fields(Recovery)}

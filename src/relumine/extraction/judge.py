@@ -25,7 +25,8 @@ class BoxEvidence:
     ``left``: what the network does not explain, in words. ``repeats``: asked again, the box gives the same answers.
     ``other``: how the network differs from what the user asked for. ``ended``: why the search was stopped early.
     ``kind``: what the box is, if that is no network. ``reason``: why no network was found behind ``layers`` hidden
-    layers that are certain, of so many units. ``open``: what is not shown by all this, ``notes``: remarks.
+    layers that are certain, of so many units, and ``sides`` of the next whose planes are known. ``open``: what is not
+    shown by all this, ``notes``: remarks.
     """
 
     found: str = ""
@@ -42,6 +43,7 @@ class BoxEvidence:
     kind: str = ""
     reason: str = ""
     layers: tuple[int, ...] = ()
+    sides: int = 0
     open: str = ""
     notes: tuple[str, ...] = ()
 
@@ -120,10 +122,11 @@ _RULES: tuple[Rule, ...] = (
 
 def _certain(e: BoxEvidence) -> str:
     """Which layers are certain, in a sentence."""
+    sides = f"Of the next layer {e.sides} units are known up to the side on which each is on. " if e.sides else ""
     if not e.layers:
-        return ""
+        return sides.replace("next", "first")
     units = ", ".join(map(str, e.layers))
-    return f"{counted(len(e.layers), 'layer')} {'is' if len(e.layers) == 1 else 'are'} certain ({units} units). "
+    return f"{counted(len(e.layers), 'layer')} {'is' if len(e.layers) == 1 else 'are'} certain ({units} units). {sides}"
 
 
 def certificate(e: BoxEvidence) -> Certificate:

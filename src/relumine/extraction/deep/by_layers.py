@@ -31,12 +31,14 @@ class Rest:
     """What is left where an extraction stops half-way: the layers that are certain, and the box behind them.
 
     ``layers``: (W, b) of the first layers, input side first; ``reason``: why the next one was not found. Called with
-    activations (n, m) of the last of them, it asks the box at inputs that have these activations.
+    activations (n, m) of the last of them, it asks the box at inputs that have these activations. ``unsigned``: (W, b)
+    of the units of the next layer, rows of length one, if their planes were found, but not on which side each is on.
     """
 
     layers: tuple[tuple[Array, Array], ...]
     reason: str
     ask: Callable[[Array], Array] = field(repr=False)
+    unsigned: tuple[Array, Array] | None = None
 
     def activations(self, X: ArrayLike) -> Array:
         """What the known layers make of the rows of X."""
@@ -75,7 +77,10 @@ def by_layers(
         rest = None
     else:
         network = _affine(log, layers, domain.d)
-        rest = Rest(layers, found.reason, log.answers) if layers else None
+        unsigned = found.unsigned
+        if unsigned is not None and not layers:
+            (unsigned,) = _to_user((unsigned,), domain)
+        rest = Rest(layers, found.reason, log.answers, unsigned) if layers or unsigned is not None else None
     e = _evidence(network, found, layers, depth, widths)
     if found.exact:
         e = replace(e, repeats=log.apart(_AGAIN) <= _REPEATS)
@@ -105,7 +110,8 @@ def _evidence(
     if not found.exact:
         certain = tuple(len(b) for _, b in layers)
         ended, reason = (found.reason, "") if found.stopped else ("", found.reason)
-        return BoxEvidence(layers=certain, notes=notes, open=unshown, ended=ended, reason=reason)
+        sides = 0 if found.unsigned is None else len(found.unsigned[1])
+        return BoxEvidence(layers=certain, sides=sides, notes=notes, open=unshown, ended=ended, reason=reason)
     has: tuple[int, ...] = getattr(network, "widths", (network.m,))
     other = ""
     if depth is not None and depth != len(has):

@@ -40,7 +40,7 @@ class Found:
 
     ``network``: all of it, or None; ``known``: the layers that are certain (W, b), unit rows; ``reason``: how it ended;
     ``residual``: root mean square error over that of the spread, on ``confirmed`` fresh rows;
-    ``stopped``: time or budget ended the search.
+    ``stopped``: time or budget ended the search; ``unsigned``: planes (V, c) of the next layer's units, sides open.
     """
 
     network: DeepNetwork | None
@@ -54,6 +54,7 @@ class Found:
     trace: list[str] = field(default_factory=list, repr=False)
     seconds: float = 0.0
     stopped: bool = False
+    unsigned: tuple[Array, Array] | None = None
 
     @property
     def exact(self) -> bool:

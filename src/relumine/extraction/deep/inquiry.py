@@ -34,7 +34,8 @@ class Stop(Exception):
 class Inquiry:
     """``known``: the layers so far; ``pool``: random inputs and their answers; ``mark``: rows before this layer.
 
-    ``certain``: the known layers that units behind them have confirmed; ``doubtful``: there were other candidates.
+    ``certain``: the known layers that units behind them have confirmed; ``doubtful``: there were other candidates;
+    ``unsigned``: the units (V, c) of the next layer, of which it is open on which side each is on.
     """
 
     def __init__(self, asked: Asked, dim: int, run: Run) -> None:
@@ -42,6 +43,7 @@ class Inquiry:
         self.known = Known(dim)
         self.certain: tuple[tuple[Array, Array], ...] = ()
         self.doubtful = False
+        self.unsigned: tuple[Array, Array] | None = None
         self._incomplete: tuple[tuple[Array, Array], ...] | None = None
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
         self.mark = 0

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.extraction.deep.box import Asked
-from relumine.extraction.deep.surfaces import Lift, Surface, extended, only
+from relumine.extraction.deep.following import extended
+from relumine.extraction.deep.surfaces import Lift, Surface, only
 from relumine.extraction.deep.witnesses import Chord, Witness, measure
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 Chords = tuple[list[Chart], Array, Array]
 
-__all__ = ["chords", "extremes", "parallels", "spread"]
+__all__ = ["breaks", "chords", "extremes", "parallels", "spread"]
 
 _LONG = 300.0  # half length of a line over √d: it passes 997 of 1000 hyperplanes of units with bias below 1
 _APART = 0.5  # how far from a chord its parallel is, over the activations: three of four kinks stay on
@@ -147,7 +147,7 @@ def _pieces(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | Non
         most = 8 * count
     found = []
     for a, b in zip(*pairs):
-        t = _breaks(known, a, b)
+        t = breaks(known, a, b)
         H = known(a + t[:, None] * (b - a))
         change = np.linalg.norm(np.diff(H, axis=0), axis=1) / (1e-300 + 0.5 * np.linalg.norm(H[1:] + H[:-1], axis=1))
         middle = 0.5 * (t[1:] + t[:-1])
@@ -172,7 +172,7 @@ def _pieces(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | Non
     return charts, np.reshape(starts, (-1, known.d)), np.reshape(ends, (-1, known.d))
 
 
-def _breaks(known: Known, a: Array, b: Array) -> Array:
+def breaks(known: Known, a: Array, b: Array) -> Array:
     """0, 1 and all t between them at which a known unit turns on or off on the way from a to b, sorted."""
     t = np.array([0.0, 1.0])
     for k in range(len(known.layers)):

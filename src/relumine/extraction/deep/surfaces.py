@@ -1,13 +1,10 @@
-"""Surfaces of units, followed from region to region: the weights of a unit behind known layers, one after the other.
+"""Surfaces of units behind known layers: what is known of them, and where.
 
 Behind known layers h = known(x) a unit bends f on the surface {θ·φ(x) = 0} with φ = (h, 1). Behind a layer z = Vh + c
 that is known up to signs, as relu(ξz) = (|z| + ξz)/2, it is linear in φ = (relu(sz), h, 1), *whatever* the signs s.
 
-Where the surface is met first, its normal n = DφᵀΘ gives θ on the entries of φ that are on there. The surface is then
-known as far as no other entry turns on, also in regions nobody has asked about. Where entry p turns on, a kink x' found
-behind that place gives its weight, and a second one further on must be where that weight puts it:
-
-    θ_p = −θ·φ(x') / φ_p(x').                                                                                   (1)
+Every kink x of the unit is an equation θ·φ(x) = 0. What the kinks so far say nothing about is a subspace of θ, called
+``free``: the surface is known where φ(x) is orthogonal to it.
 """
 
 from __future__ import annotations
@@ -22,22 +19,15 @@ from relumine.extraction.deep.charts import Known
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Rng = np.random.Generator
 
-__all__ = ["Lift", "Surface", "extended", "followed", "only"]
+__all__ = ["Lift", "Surface", "bends", "only"]
 
-_FAR = 100.0  # distance from the origin over √d at which a ray ends: nearly all crossings are nearer
 _SHARP = 1e-8  # least change by the bend over the size of the answers: seven digits of its place
-_SHARES = (0.4, 0.1, 0.02, 0.004)  # how deep into the next region the bend is looked for, over its size
-_WIDER = (3.0, 6.0, 12.0, 24.0)  # how far to each side, over that depth: the weight may be large
-_AHEAD = 0.5  # place of the second look, over the way to the next hyperplane
-_NARROW = 0.02  # how far to each side then, over the way from the first
-_STRAY = 1e-3  # how far from where (1) puts it the second kink may be, over the distance between the two
-_CROSSINGS = 60  # hyperplanes that a ray may cross
-_ROUNDS, _IDLE = 40, 6  # of rays; of them without a weight that is new
-_MISSES = 8  # kinks that may not be where they should, beyond one for every weight found: they need not show everywhere
-_CHECKS, _SHOWN = 6, 0.6  # places in other regions where the surface is held against the box; share that must show it
 _NOTHING = 1e-5  # smallest over second smallest singular value: measured 1e-12 … 1e-9 for the points of one unit
+_FINE = 1e-8  # error of weights that all points determine well; of others it was up to 1e-4
+_SAME = 1e-8  # |θ·φ| over ‖θ‖‖φ‖ at a kink of the surface: measured 1e-12 … 1e-10
+_COMMON, _MOSTLY = 4, 0.9  # points of one surface that must be on another, and share of those where that is known
+_KNOWN = 1e-7  # the part of φ in ``free`` that is none: rounding leaves 1e-12
 
 
 class Lift:
@@ -70,11 +60,12 @@ class Lift:
         return np.asarray(((theta[: self.m] * s * on) @ self.V + theta[self.m : -1])[active] @ J)
 
 
-@dataclass
+@dataclass(eq=False)
 class Surface:
-    """{θ·φ = 0} with signs ``s`` (m,); ``seen``: entries of φ that are on somewhere on it; ``points`` on it.
+    """{θ·φ = 0} with signs ``s`` (m,); ``seen``: entries of θ that are known; ``points`` on it.
 
-    ``error``: that of θ, about.
+    ``free`` (size, r): orthonormal, what is not known of θ, all entries that are not seen unless said; ``error``: that
+    of θ, about.
     """
 
     lift: Lift
@@ -83,6 +74,12 @@ class Surface:
     seen: Mask
     points: list[Array] = field(default_factory=list)
     error: float = 1e-5
+    free: Array | None = None
+
+    @property
+    def unknown(self) -> Array:
+        """``free``."""
+        return np.eye(len(self.theta))[:, ~self.seen] if self.free is None else self.free
 
     def value(self, X: Array) -> Array:
         """θ·φ at the rows of X."""
@@ -92,21 +89,72 @@ class Surface:
         """Its gradient at x."""
         return self.lift.slope(self.theta, self.s, x)
 
+    def certain(self, x: Array) -> bool:
+        """Whether all of the surface is known around x."""
+        F = self.lift(x[None], self.s)[0]
+        return bool(np.linalg.norm(F @ self.unknown) <= _KNOWN * np.linalg.norm(F))
+
     def shows(self, x: Array) -> bool:
-        """Whether x is on it, in a region where all of it is known."""
+        """Whether x is on it, where all of it is known."""
         F = self.lift(x[None], self.s)[0]
         size = float(np.linalg.norm(F) * np.linalg.norm(self.theta))
-        return bool(abs(F @ self.theta) <= _SAME * size and not F[~self.seen].any())
+        return bool(abs(F @ self.theta) <= _SAME * size) and self.certain(x)
+
+    def through(self, x: Array) -> Surface:
+        """The same surface, with θ changed in what is free so that x is on it.
+
+        φ(x) says nothing about what is free but along its own part t there: θ − t (θ·φ)/(t·φ).
+        """
+        F, N = self.lift(x[None], self.s)[0], self.unknown
+        part = F @ N
+        size = float(part @ part)
+        theta = self.theta - N @ part * float(F @ self.theta) / size if size > 0.0 else self.theta
+        return Surface(self.lift, self.s, theta, self.seen, self.points, self.error, self.free)
+
+    def learn(self, x: Array) -> None:
+        """θ and what is free of it, with one more point x on the surface; nothing where x says nothing new."""
+        F, N = self.lift(x[None], self.s)[0], self.unknown
+        part = F @ N
+        if np.linalg.norm(part) <= _KNOWN * np.linalg.norm(F):
+            return
+        self.theta = self.through(x).theta
+        Q = np.linalg.qr(np.column_stack([part, np.eye(len(part))]))[0]  # the first column is along that part
+        self.free = np.asarray(N @ Q[:, 1 : len(part)])
+        self.seen = np.linalg.norm(self.free, axis=1) <= _KNOWN
+
+    def solved(self) -> tuple[Array, float] | None:
+        """θ from all points together, and its error, about; None where there is no such θ, or several."""
+        N, rest = self.unknown, ~self.seen
+        U = np.linalg.svd(N[rest], full_matrices=True)[0][:, N.shape[1] :] if rest.any() else np.zeros((0, 0))
+        Q = np.zeros((len(self.theta), int(self.seen.sum()) + U.shape[1]))
+        Q[self.seen, : self.seen.sum()] = np.eye(int(self.seen.sum()))
+        Q[rest, self.seen.sum() :] = U
+        found = only(self.lift(np.array(self.points), self.s) @ Q)
+        return None if found is None else (np.asarray(Q @ found[0]), found[1])
+
+    def joins(self, other: Surface) -> bool:
+        """Whether the other is the same, by its points where this one is known; then this one learns from all of them.
+
+        Two surfaces of one unit that were begun in different places may know different parts of θ.
+        """
+        common = [x for x in other.points if self.certain(x)]
+        if sum(self.shows(x) for x in common) < max(_COMMON, _MOSTLY * len(common)):
+            return False
+        both = Surface(self.lift, self.s, self.theta, self.seen, list(self.points), self.error, self.free)
+        for x in other.points:
+            both.learn(x)
+            both.points.append(x)
+        found = both.solved()
+        if found is None:
+            return False
+        (self.theta, self.error), self.seen, self.free, self.points = found, both.seen, both.free, both.points
+        return True
 
     @property
     def even(self) -> tuple[Array, Array]:
         """θ on (|z|, h): θ_j relu(s_j z_j) = ½θ_j|z_j| + ½θ_j s_j z_j."""
         a, m = self.theta[: self.lift.m], self.lift.m
         return 0.5 * a, self.theta[m:-1] + 0.5 * (a * self.s) @ self.lift.V
-
-
-_FINE = 1e-8  # error of weights that all points determine well; of others it was up to 1e-4
-_SAME = 1e-8  # |θ·φ| over ‖θ‖‖φ‖ at a kink of the surface: measured 1e-12 … 1e-10
 
 
 def only(F: Array) -> tuple[Array, float] | None:
@@ -128,228 +176,7 @@ def only(F: Array) -> tuple[Array, float] | None:
     return theta / np.linalg.norm(theta), max(_FINE, float(s[-1] / s[-2]))
 
 
-def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface | None:
-    """The surface of the unit that bends f at ``start``, with this ``normal`` (d,) there; None: it has none.
-
-    A unit of a layer further behind bends at places where nothing is known to be, so kinks are not where they should.
-    """
-    surface = _begun(lift, start, normal, rng)
-    if not extended(ask, surface, rng):
-        return None
-    # a unit further behind is followed for a while, too
-    half = surface.seen[: lift.m].sum() >= 0.5 * lift.m
-    if not half or not _holds(ask, surface, rng):
-        return None
-    found = only(lift(np.array(surface.points), surface.s))  # weights were found one after the other: now together
-    if found is not None:
-        surface.theta, surface.error = found
-    return surface
-
-
-def extended(ask: Asked, surface: Surface, rng: Rng) -> bool:
-    """The weights that are still open, by rays in the surface; False: too many kinks are not where they should be."""
-    lift = surface.lift
-    missed = idle = gained = 0
-    for _ in range(_ROUNDS):
-        if surface.seen.all() or idle > _IDLE:
-            break
-        crossings: dict[int, _Crossing] = {}
-        for unit in np.flatnonzero(~surface.seen[np.maximum(lift.entry, 0)] & (lift.entry >= 0)):
-            found = _ray(surface, surface.points[rng.integers(len(surface.points))], int(unit), rng)
-            if found is not None:
-                crossings[found.entry] = found  # rays that end at the same unit would learn the same
-        new = _bend(ask, surface, list(crossings.values()))
-        missed, gained, idle = missed + len(crossings) - new, gained + new, 0 if new else idle + 1
-        if missed > _MISSES + gained:
-            return False
-    return True
-
-
-def _begun(lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface:
-    """θ on the entries that are on at the start, and points of its hyperplane there."""
-    h = lift.known(start[None])[0]
-    s = -np.sign(lift.V @ h + lift.c)  # all of the open layer off
-    active, J, _, _, _ = lift.known.region(start)
-    theta, seen = np.zeros(lift.size), np.zeros(lift.size, dtype=bool)
-    on = lift.m + active
-    theta[on] = np.linalg.lstsq(J.T, normal / np.linalg.norm(normal), rcond=None)[0]
-    theta[-1] = -float(theta[lift.m : -1] @ h)
-    seen[on] = seen[-1] = True
-    surface = Surface(lift, s, theta, seen, [start])
-    _, _, _, rows, offsets = lift.all.region(start)
-    n = surface.slope(start)
-    for u in rng.normal(size=(len(on) + 1, len(on))) @ np.linalg.pinv(J).T:
-        u = _tangent(u, n)
-        surface.points.append(start + _AHEAD * min(_room(rows, offsets, start, u), _size(start)) * u)
-    return surface
-
-
-@dataclass
-class _Crossing:
-    """Where a ray along ``u`` meets g·x + o = 0 at ``x``, and ``entry`` of φ turns on behind it."""
-
-    entry: int
-    number: int
-    x: Array
-    u: Array
-    g: Array
-    rows: Array
-    offsets: Array
-    depth: float
-
-
-def _ray(surface: Surface, x: Array, unit: int, rng: Rng) -> _Crossing | None:
-    """From x in the surface, towards where a unit turns on, as far as all of the surface is known."""
-    lift = surface.lift
-    for _ in range(_CROSSINGS):
-        n = surface.slope(x)
-        _, _, _, rows, offsets = lift.all.region(x)
-        # uphill for that unit, and a little anywhere: straight uphill may end in a corner
-        aim = -rows[unit] if lift.entry[unit] >= 0 else np.zeros(len(x))
-        noise = rng.normal(size=len(x)) * max(float(np.linalg.norm(aim)), 1e-12) / np.sqrt(len(x))
-        u = _tangent(aim + rng.uniform(0.2, 2.0) * noise, n)
-        speed, room = rows @ u, np.maximum(rows @ x + offsets, 0.0)
-        way = np.where(speed < 0.0, room / np.where(speed < 0.0, -speed, 1.0), np.inf)
-        number = int(way.argmin())
-        step = float(way[number])
-        edge = x + step * u
-        if not np.isfinite(step) or np.linalg.norm(edge) > _FAR * np.sqrt(len(x)):
-            return None
-        _, _, _, rows, offsets = lift.all.region(edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u)
-        depth = min(_room(rows, offsets, edge, u, number), _size(edge))
-        if rows[number] @ u <= 0.0 or depth < 1e-6 * (1.0 + np.linalg.norm(edge)):
-            return None  # two hyperplanes at once
-        entry = int(lift.entry[number])
-        behind = edge + _AHEAD * depth * u
-        if entry >= 0 and not surface.seen[entry] and lift(behind[None], surface.s)[0, entry] > 0.0:
-            return _Crossing(entry, number, edge, u, rows[number], rows, offsets, depth)
-        inside = _onto(surface, edge, u, rows, offsets, number)
-        if inside is None:
-            return None
-        x = inside
-    return None
-
-
-def _onto(surface: Surface, edge: Array, u: Array, rows: Array, offsets: Array, number: int) -> Array | None:
-    """A point of the surface in the region behind an edge of it."""
-    n = surface.slope(edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u)
-    u = _tangent(u, n)
-    if rows[number] @ u <= 0.0 or not n.any():
-        return None
-    x = edge + _AHEAD * min(_room(rows, offsets, edge, u, number), _size(edge)) * u
-    return np.asarray(x - n * float(surface.value(x[None])[0]) / (n @ n))
-
-
-def _bend(ask: Asked, surface: Surface, crossings: list[_Crossing]) -> int:
-    """θ_p of (1) at each crossing by a kink behind it, and once more further on; how many were found."""
-    seen: list[tuple[_Crossing, Array]] = []
-    for share, wider in zip(_SHARES, _WIDER):
-        bases, ways = [], []
-        for c in crossings:
-            base, n = c.x + share * c.depth * c.u, surface.slope(c.x + 1e-7 * c.u)
-            p = n - c.g * (c.g @ n) / (c.g @ c.g)
-            p /= max(float(np.linalg.norm(p)), 1e-300)
-            room = min(_room(c.rows, c.offsets, base, p), _room(c.rows, c.offsets, base, -p))
-            bases.append(base)
-            ways.append(min(wider * share * c.depth, 0.45 * room) * p)
-        found = _kinks(ask, bases, ways)
-        seen += [(c, x) for c, x in zip(crossings, found) if x is not None]
-        crossings = [c for c, x in zip(crossings, found) if x is None]
-        if not crossings:
-            break
-    return _confirmed(ask, surface, seen)
-
-
-def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[_Crossing, Array]]) -> int:
-    """Keep the weights that put a second kink where it is."""
-    bases, ways, tried = [], [], []
-    for c, x in seen:
-        trial = _with(surface, c.entry, x)
-        n = trial.slope(x)
-        u = _tangent(c.u, n)
-        if c.g @ u <= 0.0:
-            continue
-        ahead = _AHEAD * min(_room(c.rows, c.offsets, x, u, c.number), c.depth + float(np.linalg.norm(x - c.x)))
-        base, n = x + ahead * u, n / np.linalg.norm(n)
-        room = min(_room(c.rows, c.offsets, base, n), _room(c.rows, c.offsets, base, -n))
-        bases.append(base)
-        ways.append(min(0.45 * room, _NARROW * ahead) * n)
-        tried.append((c, x))
-    new = 0
-    for (c, x), base, y in zip(tried, bases, _kinks(ask, bases, ways)):
-        if y is None or np.linalg.norm(y - base) > _STRAY * np.linalg.norm(base - x):
-            continue
-        surface.theta = _with(surface, c.entry, y).theta  # further from the edge: more digits
-        surface.seen[c.entry] = True
-        surface.points += [x, y]
-        new += 1
-    return new
-
-
-def _with(surface: Surface, entry: int, x: Array) -> Surface:
-    """The surface with the weight of one more entry of φ, from a point x on it."""
-    F = surface.lift(x[None], surface.s)[0]
-    theta = surface.theta.copy()
-    theta[entry] = 0.0
-    theta[entry] = -float(F @ theta) / float(F[entry])
-    return Surface(surface.lift, surface.s, theta, surface.seen)
-
-
-def _holds(ask: Asked, surface: Surface, rng: Rng) -> bool:
-    """Whether the box bends where the surface should be, in regions that nobody has asked about."""
-    lift, bases, ways = surface.lift, [], []
-    for _ in range(4 * _CHECKS):
-        x = surface.points[rng.integers(len(surface.points))]
-        for _ in range(int(rng.integers(1, 4))):
-            _, _, _, rows, offsets = lift.all.region(x)
-            u = _tangent(rng.normal(size=len(x)), surface.slope(x))
-            step = _room(rows, offsets, x, u)
-            if not np.isfinite(step) or np.linalg.norm(x + step * u) > _FAR * np.sqrt(len(x)):
-                break
-            edge = x + step * u
-            behind = edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u
-            _, _, _, rows, offsets = lift.all.region(behind)
-            number = int(np.abs((rows @ edge + offsets) / np.maximum(np.linalg.norm(rows, axis=1), 1e-300)).argmin())
-            inside = _onto(surface, edge, u, rows, offsets, number)
-            if inside is None or lift(inside[None], surface.s)[0][~surface.seen].any():
-                break
-            x = inside
-        else:
-            n = surface.slope(x)
-            if not n.any():
-                continue  # all units in front are off: there is no surface here
-            n = n / np.linalg.norm(n)
-            room = min(_room(rows, offsets, x, n), _room(rows, offsets, x, -n), _size(x))
-            bases.append(x)
-            ways.append(_NARROW * room * n)
-        if len(bases) == _CHECKS:
-            break
-    found = _kinks(ask, bases, ways)
-    shown = [y for x, w, y in zip(bases, ways, found) if y is not None and abs((y - x) @ w) <= 0.5 * (w @ w)]
-    surface.points += shown
-    return len(bases) > 0 and len(shown) >= _SHOWN * len(bases)
-
-
-def _size(x: Array) -> float:
-    """What is a long way at x."""
-    return 0.5 * (1.0 + float(np.linalg.norm(x)))
-
-
-def _tangent(u: Array, n: Array) -> Array:
-    u = u - n * (n @ u) / max(float(n @ n), 1e-300)
-    return np.asarray(u / max(float(np.linalg.norm(u)), 1e-300))
-
-
-def _room(rows: Array, offsets: Array, x: Array, u: Array, but: int = -1) -> float:
-    """How far one can go from x along u within {rows·x + offsets ≥ 0}."""
-    speed, room = rows @ u, rows @ x + offsets
-    ahead = speed < 0.0
-    if but >= 0:
-        ahead[but] = False
-    return float(np.min(np.maximum(room[ahead], 0.0) / -speed[ahead], initial=np.inf))
-
-
-def _kinks(ask: Asked, bases: list[Array], ways: list[Array]) -> list[Array | None]:
+def bends(ask: Asked, bases: list[Array], ways: list[Array]) -> list[Array | None]:
     """The one kink of each base + τ·way, |τ| ≤ 1: two points on each side give its place, and one there confirms it."""
     if not bases:
         return []

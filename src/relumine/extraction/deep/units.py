@@ -33,7 +33,7 @@ _PROBES, _BEND = 6, 1e-3  # places of a unit asked, and how far to each side: on
 class Unit:
     """w·h + c = 0 up to sign, ‖w‖ = 1 on its support; ``hits`` of ``crossings`` chords show the kink it predicts.
 
-    ``probes``: those of single places, in the same way.
+    ``probes``: those of single places, in the same way; ``points``: inputs (d,) at which it bends f.
     """
 
     w: Array
@@ -44,6 +44,7 @@ class Unit:
     crossings: int = 0
     probes: tuple[int, int] = (0, 0)
     witnesses: list[Witness] = field(default_factory=list)
+    points: list[Array] = field(default_factory=list)
 
     @property
     def score(self) -> float:

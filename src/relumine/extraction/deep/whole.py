@@ -17,6 +17,7 @@ from relumine.extraction.deep.kind import kind
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.places import chords
+from relumine.extraction.deep.planes import sharpened
 from relumine.extraction.deep.signs import signs
 from relumine.extraction.deep.single import last_layer
 from relumine.extraction.deep.units import Layer, Unit
@@ -34,6 +35,7 @@ _ROUNDS, _BRIEF = 40, 8  # looks at a layer; where the one before it may be anot
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
 _FRESH, _MOST = 4, 8_000  # lines against which the layers are held where the search ends half-way; queries for each
 _SPARE = 8  # units, those seen least, of which one may be too many
+_PLANES = 5  # rows for each weight of planes that are asked for once more, if that is not more than was asked before
 _OPEN = 6  # times that signs may stay open before the next layer is asked for them; at once where rows are dependent
 
 
@@ -88,7 +90,9 @@ def extract_deep(
         result = _layers(at, lines or [])
     except (Stop, OutOfBudget, Ended, Unanswered) as reason:
         stopped = run.over or isinstance(reason, OutOfBudget | Ended)
-        result = Found(None, _certain(at), str(reason), 0, notes=at.notes, stopped=stopped)
+        certain = _certain(at)
+        unsigned = at.unsigned if len(certain) == len(at.known.layers) else None
+        result = Found(None, certain, str(reason), 0, notes=at.notes, stopped=stopped, unsigned=unsigned)
     result.queries, result.seconds, result.trace = asked.count, time.perf_counter() - began, at.trace
     return result
 
@@ -248,6 +252,8 @@ class _Looks:
         """The layers from here on, where the signs stay open."""
         V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
         self.at.doubtful |= len(units) <= _FEW
+        if not self.k and _PLANES * V.size < self.at.ask.count:
+            V, c = sharpened(self.at.ask, V, c, self.at.rng)
         # behind known layers the witnesses' normals are those of charts: new lines take their place
         return behind(self.at, V, c, [] if self.k else self.layer.witnesses)
 

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.climb import corners
 from relumine.extraction.deep.confirm import Found, judge
+from relumine.extraction.deep.following import followed, holds
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.merge import Merger
-from relumine.extraction.deep.places import chords
+from relumine.extraction.deep.places import breaks, chords
 from relumine.extraction.deep.sparse import sparse_signs
-from relumine.extraction.deep.surfaces import Lift, Surface, followed
+from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
 
@@ -36,6 +37,15 @@ _MOSTLY = 0.9  # share of the kinks that these units explain if their layer is t
 _QUIET = 2  # of them without a new unit, after which the layer is taken for complete
 _MOST = 8_000  # queries for a line
 _FAILED = 15  # witnesses in a row without a surface: the others belong to layers further behind
+# The same in and behind layers that grow: behind acasxu's first layer one kink in six is of the next one, and when 49
+# of its 50 units are known one in fifty of the others.
+_SCATTERED = 40
+_SPARE = 1.2  # equations for each sign of a layer that grows: all of them then say ±1, or a unit is missing
+# Crossings of lines with a surface that tell; share that must have a kink there, so near, and how far out over √d.
+# Behind the first layer of 8-12-10-6-1 eleven surfaces of the third layer were followed beside the ten of the second.
+_LINES, _SHOWN, _PLACE, _OUT = 3, 0.5, 1e-6, 30.0
+_AWAY = (12, 15)  # places at which a surface is asked for that few lines cross, and so many regions away
+_BEHIND = 3  # units of the next layer that confirm the planes of an open one
 _DEPTH = 12
 _CLEAR = 1e-2  # how far from ±1 the signs of the least squares may be
 
@@ -46,22 +56,27 @@ def behind(
     c: Array | None = None,
     free: list[Witness] | None = None,
     turns: int = _TURNS,
+    begun: list[Surface] | None = None,
 ) -> Found:
     """All layers behind the known ones and, if there is one, an open one V (m, width), c (m,), up to signs.
 
-    ``free``: kinks that are not those of the open layer; ``turns``: most looks at a layer.
+    ``free``: kinks that are not those of the open layer; ``turns``: most looks at a layer; ``begun``: surfaces that
+    were followed before.
     """
     lift = Lift(at.known, V, c)
-    search = _Surfaces(at, lift, free or [])
+    at.unsigned = None
+    search = _Surfaces(at, lift, free or [], begun or [])
     known = search.all(turns)
     if isinstance(known, Found):
         return known
     units = search.units(known)
     k = len(known.layers)
-    at.known = known
+    at.known, at.unsigned = known, None
     at.confirm(len(units), search.rest())
-    if len(lift.c):
-        at.say(f"layer {k}: {len(lift.c)} units, signs from {len(units)} units of the next")
+    if lift.m:
+        at.say(f"layer {k}: {lift.m} units, signs from {len(units)} units of the next")
+    if search.grows:
+        return behind(at, free=search.free, turns=turns, begun=[_behind_known(u, known) for u in units])
     if k + 1 >= _DEPTH:
         raise Stop(f"more than {_DEPTH} layers")
     V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
@@ -77,9 +92,13 @@ def behind(
 class _Surfaces:
     """The units of one layer by their surfaces."""
 
-    def __init__(self, at: Inquiry, lift: Lift, free: list[Witness]) -> None:
-        self.at, self.lift, self.free = at, lift, _rebased(lift, free)
-        self.surfaces: list[Surface] = []
+    def __init__(self, at: Inquiry, lift: Lift, free: list[Witness], begun: list[Surface]) -> None:
+        self.at, self.lift = at, lift
+        # more units than inputs move: kinks then are looked for on whole lines, and normals measured in x
+        self.wide = max([len(b) for _, b in lift.known.layers], default=0) > at.dim
+        self.grows = lift.m > lift.known.width  # few units of the next layer tell its signs
+        self.free, self.surfaces = _rebased(lift, free, self.wide), begun
+        self.bent: dict[int, Array] = {}  # for each line its points at which a unit in front changes sides
         self.tried: set[int] = set()
         self.mine: set[int] = set()
         self.merger, self.many = Merger(at.ask, lift, at.rng), False
@@ -98,6 +117,9 @@ class _Surfaces:
                     self.look(pairs, quiet)
             before, pairs = len(self.surfaces), None
             self.trace()
+            kept = self.surfaces if self.many else [s for s in self.surfaces if self.persists(s)]  # on new lines, too
+            if len(kept) < len(self.surfaces):
+                self.surfaces, self.mine = kept, set()
             quiet = quiet + 1 if len(self.surfaces) == before else 0
             rest = len(self.rest())
             mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
@@ -109,11 +131,13 @@ class _Surfaces:
                 found, _ = judge(at, net)
                 if found is not None:
                     return found
-            xi = oriented(lift, self.surfaces)
+            xi = self.oriented()
             if xi is not None:
                 known = at.known
                 if len(xi):
                     known = Known(at.dim, (*known.layers, (xi[:, None] * lift.V, xi * lift.c)))
+                if self.grows:
+                    return known
                 if mostly:
                     found, pairs = _ended(at, known, self.units(known))
                     if found is not None:
@@ -122,6 +146,8 @@ class _Surfaces:
                 break
         if self.many:
             self.merger.completed(self.surfaces)
+        if self.wide:  # what few lines cross is held against the box far from where it was followed
+            self.surfaces = [s for s in self.surfaces if self.persists(s, _LINES) or holds(at.ask, s, at.rng, *_AWAY)]
         if known is None or not self.surfaces:
             front = f"{len(lift.c)} units seem to be there, but their signs stay open; " if lift.m else ""
             hint = OTHER_PIECES if lift.m and not at.known.layers else ""
@@ -135,7 +161,7 @@ class _Surfaces:
         """
         at, whole = self.at, pairs is not None and quiet % 3 == 2
         charts: list[Chart] = []
-        if at.known.layers and not whole:
+        if at.known.layers and not (whole or self.wide):
             charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs if quiet % 3 == 0 else None)
         if not charts:
             charts, starts, ends = chords(Known(at.dim), 2, at.rng)
@@ -156,8 +182,8 @@ class _Surfaces:
             self.merger.add(self.free)
             self.surfaces, self.mine = self.merger.surfaces(), set()
             return
-        failed = 0
-        for w in sorted(self.free, key=lambda w: -w.gap * abs(w.jump)):
+        failed, most = 0, _SCATTERED if self.wide or self.grows else _FAILED
+        for w in sorted(self.free, key=_near if self.wide or self.grows else _loud):
             if id(w) in self.tried or self.explained(w):
                 continue
             self.tried.add(id(w))
@@ -165,14 +191,48 @@ class _Surfaces:
             if result is not None:
                 normal = w.chord.chart.J.T @ result[0]
                 surface = followed(self.at.ask, self.lift, w.point, normal, self.at.rng)
-                if surface is not None:
-                    self.surfaces.append(surface)
+                if surface is not None and self.persists(surface):
+                    if not any(old.joins(surface) for old in self.surfaces):
+                        self.surfaces.append(surface)
+                    if self.lift.m and not self.at.known.layers and len(self.surfaces) >= _BEHIND:
+                        self.at.unsigned = (self.lift.V, self.lift.c)  # before, they may be planes of something else
+                    if self.grows and self.oriented() is not None:
+                        return
                     failed = 0
                     continue
             failed += 1
-            if failed > _FAILED:
-                self.many = not self.lift.m
+            if failed > most:
+                self.many = not (self.lift.m or self.wide)
                 return
+
+    def oriented(self) -> Array | None:
+        """The signs of the open layer; of one that grows only from more equations than signs."""
+        enough = sum(s.seen[: self.lift.m].any() for s in self.surfaces) * self.lift.known.width
+        if self.grows and enough < _SPARE * self.lift.m:
+            return None
+        return oriented(self.lift, self.surfaces)
+
+    def persists(self, surface: Surface, least: int = 0) -> bool:
+        """Whether most lines searched so far bend where they cross the surface, ``least`` of them; no row is asked.
+
+        A unit further behind can be followed as far as nothing in between changes sides; elsewhere it is not there.
+        Where all units behind it are off, the surface of a unit does not show, either.
+        """
+        hits = crossings = 0
+        for line in {id(w.chord.segment): w.chord.segment for w in self.free}.values():
+            if id(line) not in self.bent:
+                t = breaks(self.lift.all, line.start, line.start + line.direction)
+                self.bent[id(line)] = line.start + t[:, None] * line.direction
+            X = self.bent[id(line)]
+            z = surface.value(X)
+            for i in np.flatnonzero(z[:-1] * z[1:] < 0.0):
+                x = X[i] + (X[i + 1] - X[i]) * z[i] / (z[i] - z[i + 1])
+                size = 1.0 + float(np.linalg.norm(x))
+                if size > _OUT * np.sqrt(len(x)) or not surface.certain(x):
+                    continue
+                crossings += 1
+                hits += bool(np.linalg.norm(line.points - x, axis=1).min(initial=np.inf) <= _PLACE * size)
+        return hits >= least and (crossings < _LINES or hits > _SHOWN * crossings)
 
     def explained(self, w: Witness) -> bool:
         """Whether a kink is on a surface that was followed."""
@@ -201,7 +261,8 @@ def _unit(surface: Surface, known: Known) -> Unit | None:
     linear in h belongs to units that are on everywhere on the surface.
     """
     lift, m, theta = surface.lift, surface.lift.m, surface.theta
-    A, rest, seen = theta[m:-1], theta[m:], surface.seen[m:-1]
+    seen = surface.seen[m:-1]
+    A, rest = theta[m:-1] * seen, theta[m:]
     if m:
         W, b = known.layers[-1]
         wrong, seen = np.sign(np.sum(W * lift.V, axis=1)) != surface.s, surface.seen[:m]
@@ -214,7 +275,7 @@ def _unit(surface: Surface, known: Known) -> Unit | None:
         if np.linalg.norm(rest[:-1]) > _CLEAR * np.linalg.norm(theta[m:-1]):
             return None
     size = float(np.linalg.norm(A))
-    return Unit(A / size, float(rest[-1]) / size, seen, surface.error)
+    return Unit(A / size, float(rest[-1]) / size, seen, surface.error, points=surface.points)
 
 
 def oriented(lift: Lift, surfaces: list[Surface]) -> Array | None:
@@ -223,7 +284,7 @@ def oriented(lift: Lift, surfaces: list[Surface]) -> Array | None:
     for s in surfaces:
         # units that the surface does not meet are linear on it: their part of v is free
         a, v = s.even
-        idle = lift.V[~s.seen[:m]]
+        idle = np.vstack([lift.V[~s.seen[:m]], s.unknown[m:-1].T])
         keep = np.eye(lift.known.width) - np.linalg.pinv(idle) @ idle
         R = keep @ (lift.V.T * a)
         if R.any() or not m:  # else it says nothing about signs
@@ -246,11 +307,29 @@ def oriented(lift: Lift, surfaces: list[Surface]) -> Array | None:
     return None
 
 
-def _rebased(lift: Lift, free: list[Witness]) -> list[Witness]:
-    """Kinks that were seen behind fewer layers, in the charts of those known now; without those of known units."""
-    found = []
+def _near(w: Witness) -> float:
+    """Far from other kinks, over the square of the distance: far out, answers have fewer digits."""
+    return -w.gap / max(float(w.point @ w.point) / len(w.point), 1.0)
+
+
+def _loud(w: Witness) -> float:
+    """Far from other kinks, and steep."""
+    return -w.gap * abs(w.jump)
+
+
+def _behind_known(u: Unit, known: Known) -> Surface:
+    """The surface of a unit."""
+    return Surface(Lift(known), np.zeros(0), np.append(u.w, u.c), np.append(u.known, True), u.points, u.error)
+
+
+def _rebased(lift: Lift, free: list[Witness], wide: bool) -> list[Witness]:
+    """Kinks that were seen behind fewer layers, in the charts of those known now; without those of known units.
+
+    In those of x itself behind ``wide`` layers.
+    """
+    found, known = [], Known(lift.known.d) if wide else lift.known
     for w in free:
-        chart = None if _on_known(lift, w.point) else lift.known.chart(w.point)
+        chart = None if _on_known(lift, w.point) else known.chart(w.point)
         if chart is not None:
             found.append(replace(w, chord=Chord(chart, w.chord.segment, w.chord.index)))
     return found
