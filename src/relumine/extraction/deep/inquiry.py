@@ -34,14 +34,15 @@ class Stop(Exception):
 class Inquiry:
     """``known``: the layers so far; ``pool``: random inputs and their answers; ``mark``: rows before this layer.
 
-    ``certain``: the known layers that units behind them have confirmed; ``doubtful``: there were other candidates.
+    ``certain``: the known layers that units behind them have confirmed; ``doubtful``: there were other candidates;
+    ``quick``: those wait for their turn, before slow ways are taken.
     """
 
     def __init__(self, asked: Asked, dim: int, run: Run) -> None:
         self.ask, self.dim, self.run, self.rng = asked, dim, run, run.rng
         self.known = Known(dim)
         self.certain: tuple[tuple[Array, Array], ...] = ()
-        self.doubtful = False
+        self.doubtful = self.quick = False
         self._incomplete: tuple[tuple[Array, Array], ...] | None = None
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
         self.mark = 0
