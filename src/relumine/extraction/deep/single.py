@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from relumine.extraction.deep.charts import Chart
 from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.extraction.deep.kinks import segments
+from relumine.extraction.deep.kinks import SIDE, segments
 from relumine.extraction.deep.last import finish
 from relumine.extraction.deep.places import chords, parallels
+from relumine.extraction.deep.sharpen import located, sharpened
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
 from relumine.extraction.lines import Noise
@@ -36,6 +37,7 @@ _CLEAR = 1e-7  # relative error up to which a normal is taken
 _SHARP = 3e-3  # clarity of a kink that is measured at once: ten digits; others wait for a chord that shows them better
 _STUCK = 3  # looks that show clear kinks of which none is a unit
 _BEND = 1e-3  # how far from a unit the box is asked whether it bends there, over the activations
+_LARGE = 2500  # weights of a layer beyond which units are measured again: smaller networks are polished as a whole
 _PATIENCE = 2  # times that a network with an affine part is looked at again: a unit may be missing
 _OTHER = 1e-3  # change of a jump at a known unit that shows layers behind this one
 
@@ -60,7 +62,7 @@ class _Single:
 
     def all(self, charts: list[Chart], starts: Array, ends: Array) -> Found | None:
         """The network, or None."""
-        at, patience, stuck = self.at, _PATIENCE, 0
+        at, patience, stuck, sharp = self.at, _PATIENCE, 0, False
         one, two = self.look(charts, starts, ends)
         same = _matched(one, two)
         at.tell(f"  layer 2: {same} of {len(one)} and {len(two)} jumps are the same on parallel chords")
@@ -72,6 +74,7 @@ class _Single:
             charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs)
             seen = [w for chord in self.look(charts, starts, ends) for w in chord]
             if any(self.contradicts(w) for w in seen):
+                at.tell("  layer 2: a unit bends the box by other amounts elsewhere")
                 return None
             new, pairs = self.add(seen), None
             at.confirm(len(self.units), [*one, *two])
@@ -81,10 +84,14 @@ class _Single:
                 continue
             if stay := [w.clarity for w in seen if self.fresh(w)]:
                 stuck += max(stay) >= self.sharp
-                if stuck >= _STUCK:  # kinks that are clear, and none of them is a unit
+                if stuck >= _STUCK:
+                    at.tell(f"  layer 2: {len(stay)} kinks are clear, and none of them is a unit")
                     return None
                 self.sharp = min(self.sharp, 0.5 * max(stay))
                 continue
+            if not sharp and len(self.units) * at.known.width > _LARGE:
+                sharpened(at.ask, at.known, self.units, self.a, at.rng)
+                sharp = True
             net, pairs = finish(at, self.units)
             if net is not None and net.head.v.any() and patience > 0:
                 patience, net = patience - 1, None
@@ -129,15 +136,18 @@ class _Single:
         for w in sorted(seen, key=lambda w: -w.clarity):
             if w.clarity < self.sharp or not self.fresh(w):
                 continue
-            result = measure(self.beside if before else self.at.ask.beside, w, self.at.rng)
-            if result is None:
+            ask = self.beside if before else self.at.ask.beside
+            # the chord's own place has the errors of the units found so far
+            place = located(ask, w.point, w.along, SIDE * w.gap)
+            result = measure(ask, w, self.at.rng) if place is not None else None
+            if result is None or place is None:
                 continue
             normal, noise = result
             size = float(np.linalg.norm(normal))
             if noise > _CLEAR * size:
                 continue
             v = normal / size
-            unit = Unit(v, -float(v @ w.height), np.ones(len(v), dtype=bool), noise / size)
+            unit = Unit(v, -float(v @ w.chord.chart.heights(place[0])), np.ones(len(v), dtype=bool), noise / size)
             if self.bends(unit, size, w):
                 self.units.append(unit)
                 self.a.append(float(np.sign(w.jump)) * size)
