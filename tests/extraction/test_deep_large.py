@@ -8,6 +8,7 @@ from relumine.extraction.deep import box as module
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.kinks import segments
+from relumine.extraction.deep.sharpen import sharpened
 from relumine.extraction.deep.signs import signs
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Chord, witnesses_of
@@ -59,3 +60,18 @@ def test_rows_beside_others_are_remembered_only_while_there_are_few(monkeypatch)
     f(np.zeros((2, 3)))
     assert (len(f.log), f.count) == (10, 15)
     np.testing.assert_allclose(f.since(8)[0], 0.0)
+
+
+def test_units_are_measured_again_where_there_is_room():
+    """Normals and places off by 1e-8, said to be worse: all come back with the digits of the answers."""
+    truth = rl.planted.deep((30, 12, 10, 1), rng=3).scaled()
+    rng, known = np.random.default_rng(4), Known(30, truth.layers)
+    W, b, a = truth.head.W, truth.head.b, truth.head.a
+    V = W + 1e-8 * rng.normal(size=W.shape)
+    units = [Unit(v, c, np.ones(12, dtype=bool), 1e-7) for v, c in zip(V, b + 1e-8 * rng.normal(size=10))]
+    strengths = [0.5 * x for x in a]
+    sharpened(asked(truth), known, units, strengths, rng)
+    size = np.linalg.norm(W, axis=1)
+    off = [max(np.abs(u.w - w / s).max(), abs(u.c - c / s)) for u, w, c, s in zip(units, W, b, size)]
+    assert np.median(off) < 1e-11
+    np.testing.assert_allclose(np.array(strengths)[np.array(off) < 1e-9], (a * size)[np.array(off) < 1e-9], rtol=1e-7)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Chart, Known
-from relumine.extraction.deep.kinks import SIDE, Segment
+from relumine.extraction.deep.kinks import SIDE, straight
 from relumine.extraction.deep.places import spread
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Chord, Witness, measure
@@ -72,9 +72,8 @@ def _again(
     if found is None:
         return None
     x, jump = found
-    nothing = np.zeros(0)
-    line = Segment(x, across, nothing, nothing, nothing, np.zeros((0, len(x))), *[nothing] * 5)
-    w = Witness(Chord(chart, line, 0), x, across, side / SIDE, _STEP / _EDGE * room, jump, 0.0, 0.0, (0.0, 0.0))
+    chord = Chord(chart, straight(x, x + across), 0)
+    w = Witness(chord, x, across, side / SIDE, _STEP / _EDGE * room, jump, 0.0, 0.0, (0.0, 0.0))
     result = measure(ask.beside, w, rng)
     if result is None:
         return None
