@@ -36,6 +36,16 @@ class Store:
         self.seconds: float = stored.get("seconds", 0.0)
         self.complete: bool = stored.get("complete", False)
         self.machine: Row = stored.get("machine") or machine()
+        if self.rows and not self.complete:
+            self._goes_on(machine())
+
+    def _goes_on(self, here: Row) -> None:
+        """The rows to come are of this machine and commit; those that are there say theirs, if it is another."""
+        for name in ("cpu", "commit"):
+            if self.machine.get(name) != here[name]:
+                for row in self.rows.values():
+                    row.setdefault(name, self.machine.get(name))
+        self.machine = here
 
     def add(self, key: str, row: Row, seconds: float) -> None:
         """Keep a row; it is on disk when this returns."""

@@ -16,8 +16,6 @@ import relumine as rl
 from benchmarks.clock import now
 from benchmarks.results import Row
 
-EXACT = 1e-8  # largest parameter error, as in measures/fair.py
-
 
 def problem(name: str, ratio: float) -> Problem:
     """A random network "(d,m)", or a trained one by its name, with so many samples per parameter."""
@@ -28,18 +26,14 @@ def problem(name: str, ratio: float) -> Problem:
     return Problem(f"{name} n/p={ratio:g}", d, m, lambda seed: shipped(file, seed, ratio))
 
 
-def solve(name: str, ratio: float, seeds: list[int], patience: float, width_known: bool = True) -> Row:
-    """CPU seconds and hits; a run is stopped, as by Ctrl-C, when its ``patience`` is over."""
+def solve(name: str, ratio: float, seeds: list[int], patience: float, width_known: bool = True) -> None:
+    """A seed for each line that arrives, its result as a line of JSON: so two codes can take turns.
+
+    A run is stopped, as by Ctrl-C, when its ``patience`` is over.
+    """
     _one(random_network(4, 2, 20).make(0), 0, patience, True)  # loaded and warm
-    runs = [_one(problem(name, ratio).make(seed), seed, patience, width_known) for seed in seeds]
-    return {
-        "exact": sum(run["error"] <= EXACT for run in runs),
-        "runs": len(runs),
-        "wrong": sum(run["status"] == "exact" and run["error"] > 1e-6 for run in runs),
-        "stopped": sum(run["status"] == "interrupted" for run in runs),
-        "seconds": [run["seconds"] for run in runs],
-        "version": rl.__version__,
-    }
+    for seed, _ in zip(seeds, sys.stdin):
+        print(json.dumps(_one(problem(name, ratio).make(seed), seed, patience, width_known)), flush=True)
 
 
 def _one(planted: tuple[rl.Network, np.ndarray, np.ndarray], seed: int, patience: float, width_known: bool) -> Row:
@@ -55,8 +49,9 @@ def _one(planted: tuple[rl.Network, np.ndarray, np.ndarray], seed: int, patience
     spent = now() - began
     error = rl.metrics.parameter_error(truth, found.network)
     print(f"  seed {seed}: {found.status.value}, error {error:.0e}, {spent:.2f} s", file=sys.stderr, flush=True)
-    return {"seconds": spent, "error": float(error) if np.isfinite(error) else 1e300, "status": found.status.value}
+    error = float(error) if np.isfinite(error) else 1e300
+    return {"seconds": spent, "error": error, "status": found.status.value, "version": rl.__version__}
 
 
 if __name__ == "__main__":
-    print(json.dumps(solve(*json.loads(sys.argv[1]))))
+    solve(*json.loads(sys.argv[1]))

@@ -23,4 +23,14 @@ def seeds_of(report: Row) -> str:
     first = report["settings"].get("first")
     seeds = "" if first is None else f"Seeds from {first}. "
     part = "" if report.get("complete") else " (not all of it has been run)"
-    return f"{seeds}`python -m benchmarks run --only {report['measure']}`, {duration(report['seconds'])}{part}."
+    how = f"`python -m benchmarks run --only {report['measure']}`, {duration(report['seconds'])}{part}."
+    return f"{seeds}{how}{_places(report)}"
+
+
+def _places(report: Row) -> str:
+    """How many rows were measured on another machine than the last ones."""
+    here = report.get("machine", {}).get("cpu")
+    others = [row["cpu"] for row in report["rows"] if row.get("cpu", here) != here]
+    return "".join(
+        f" {others.count(cpu)} of {len(report['rows'])} rows are from {cpu}." for cpu in dict.fromkeys(others)
+    )

@@ -77,6 +77,7 @@ def main() -> int:
         red = [test for test, how in ended.items() if how in ("failure", "error")]
         print(f"{way} ({name}): {sum(how == 'passed' for how in ended.values())} passed, {len(red)} failed", flush=True)
         for test in red:
+            print(f"    {test}", flush=True)
             failures.setdefault(test, []).append(way)
     for test, ways in failures.items():
         print(f"hangs on luck or is wrong: {test}\n    fails {', '.join(ways)}")

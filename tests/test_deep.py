@@ -41,7 +41,7 @@ def test_evaluation_agrees_with_one_unit_at_a_time(sizes, activation):
 def test_evaluation_in_pieces_is_the_same(monkeypatch):
     net, X = rl.planted.deep((4, 3, 3, 2), rng=0), rows(4, 50)
     whole = net(X)
-    monkeypatch.setattr("relumine.deep._CHUNK_NUMBERS", 12)
+    monkeypatch.setattr("relumine.network._CHUNK_NUMBERS", 12)
     np.testing.assert_allclose(net(X), whole, rtol=0, atol=1e-14)
     assert net.census(X) == net.census(X[::-1])
 

@@ -20,6 +20,13 @@ from benchmarks.honesty.problem import (
 )
 
 
+def _rare(rng: Rng, d: int, n: int, low: float, high: float) -> tuple[Array, float]:
+    """A direction w (d,) and a threshold that w·x exceeds on a share of low/n to high/n."""
+    w = rng.normal(size=d)
+    t = np.quantile(rng.normal(size=200_000), 1.0 - min(rng.uniform(low, high) / n, 0.5))
+    return np.asarray(w / np.linalg.norm(w)), float(t)
+
+
 @family
 def generic(rng: Rng) -> Problem:
     net = planted(rng)
@@ -71,9 +78,7 @@ def rare_unit(rng: Rng) -> Problem:
     """One more unit, behind whose kink a share of about 0.3/n to 12/n lies."""
     net = planted(rng)
     n = rows_for(rng, net)
-    w = rng.normal(size=net.d)
-    w /= np.linalg.norm(w)
-    t = np.quantile(rng.normal(size=200_000), 1.0 - min(rng.uniform(0.3, 12.0) / n, 0.5))
+    w, t = _rare(rng, net.d, n, 0.3, 12.0)
     wider = rl.Network(np.vstack([net.W, w]), np.append(net.b, -t), np.append(net.a, rng.uniform(0.5, 5.0)))
     return clean(rng, wider, n=n, width=None if rng.random() < 0.5 else wider.m)
 
@@ -134,19 +139,13 @@ def rare_output(rng: Rng) -> Problem:
     """Two outputs; a unit of the second shows on a handful of rows only."""
     net = planted(rng)
     n = rows_for(rng, net)
-    w = rng.normal(size=net.d)
-    w /= np.linalg.norm(w)
-    t = np.quantile(rng.normal(size=200_000), 1.0 - min(rng.uniform(1.0, 9.0) / n, 0.5))
+    w, t = _rare(rng, net.d, n, 1.0, 9.0)
+
+    v, inputs = rng.normal(size=net.d), gaussian(net.d)
 
     def target(X: Array) -> Array:
-        return np.column_stack([net(X), rng_free(X) + np.maximum(X @ w - t, 0.0) ** 2])
+        return np.column_stack([net(X), X @ v + np.maximum(X @ w - t, 0.0) ** 2])
 
-    v = rng.normal(size=net.d)
-
-    def rng_free(X: Array) -> Array:
-        return np.asarray(X @ v)
-
-    inputs = gaussian(net.d)
     return Problem(inputs(rng, n), inputs, target)
 
 

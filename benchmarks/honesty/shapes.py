@@ -9,6 +9,7 @@ import numpy as np
 import relumine as rl
 from benchmarks.honesty.problem import (
     Array,
+    Inputs,
     Problem,
     Rng,
     clean,
@@ -35,45 +36,49 @@ def _direction(rng: Rng, d: int) -> Array:
     return np.asarray(w / np.linalg.norm(w))
 
 
+def _along(rng: Rng, d: int, n: int) -> tuple[Array, Inputs, Array]:
+    """A direction w (d,), normal inputs, and n rows of them: what bends along one direction."""
+    w, inputs = _direction(rng, d), gaussian(d)
+    return w, inputs, inputs(rng, n)
+
+
+def _above(X: Array, w: Array, rows: int) -> float:
+    """A threshold on w·x that the last ``rows`` of the rows of X exceed."""
+    s = np.sort(X @ w)
+    return float(0.5 * (s[-rows] + s[-rows - 1]))
+
+
+def _curve(z: Array) -> Array:
+    """A smooth step from 0 to 1 on [0, 1]."""
+    u = np.clip(z, 0.0, 1.0)
+    return np.asarray(3.0 * u * u - 2.0 * u**3)
+
+
 @family
 def smooth_ramp(rng: Rng) -> Problem:
     """A smooth step so short that a few rows lie on it: straight lines explain them."""
     n, width = whole(rng, 40, 300), log_uniform(rng, 0.02, 0.6)
-    t = rng.uniform(-3.0, 3.0)
-
-    def target(X: Array) -> Array:
-        u = np.clip((X[:, 0] - t) / width, 0.0, 1.0)
-        return np.asarray(3.0 * u * u - 2.0 * u**3)
-
-    inputs = uniform(1, 5.0)
-    return Problem(inputs(rng, n), inputs, target)
+    t, inputs = rng.uniform(-3.0, 3.0), uniform(1, 5.0)
+    return Problem(inputs(rng, n), inputs, lambda X: _curve((X[:, 0] - t) / width))
 
 
 @family
 def ramp_of_two_rows(rng: Rng) -> Problem:
     """The same in d dimensions with d to d+2 rows on the ramp."""
     d, n = whole(rng, 1, 5), whole(rng, 80, 300)
-    w, inputs = _direction(rng, d), gaussian(d)
-    X = inputs(rng, n)
+    w, inputs, X = _along(rng, d, n)
     s = np.sort(X @ w)
     first = whole(rng, n // 4, n // 2)
     low, high = s[first], s[first + whole(rng, d, d + 2) + 1]
-
-    def target(X: Array) -> Array:
-        u = np.clip((X @ w - low) / (high - low), 0.0, 1.0)
-        return np.asarray(3.0 * u * u - 2.0 * u**3)
-
-    return Problem(X, inputs, target)
+    return Problem(X, inputs, lambda X: _curve((X @ w - low) / (high - low)))
 
 
 @family
 def smooth_tail(rng: Rng) -> Problem:
     """relu² with d to d+2 rows behind the kink: a plane explains them."""
     d, n = whole(rng, 1, 6), whole(rng, 80, 400)
-    w, inputs = _direction(rng, d), gaussian(d)
-    X = inputs(rng, n)
-    s, rows = np.sort(X @ w), whole(rng, d, d + 2)
-    t = 0.5 * (s[-rows] + s[-rows - 1])
+    w, inputs, X = _along(rng, d, n)
+    t = _above(X, w, whole(rng, d, d + 2))
     return Problem(X, inputs, lambda X: np.maximum(X @ w - t, 0.0) ** 2)
 
 
@@ -81,20 +86,16 @@ def smooth_tail(rng: Rng) -> Problem:
 def smooth_tail_on_network(rng: Rng) -> Problem:
     """A network plus such a tail."""
     net = planted(rng)
-    n, w, inputs = rows_for(rng, net), _direction(rng, net.d), gaussian(net.d)
-    X = inputs(rng, n)
-    s, rows = np.sort(X @ w), whole(rng, 1, net.d + 2)
-    t = 0.5 * (s[-rows] + s[-rows - 1])
+    w, inputs, X = _along(rng, net.d, rows_for(rng, net))
+    t = _above(X, w, whole(rng, 1, net.d + 2))
     return Problem(X, inputs, lambda X: net(X) + 3.0 * np.maximum(X @ w - t, 0.0) ** 2)
 
 
 @family
 def two_tails(rng: Rng) -> Problem:
     d, n = whole(rng, 1, 4), whole(rng, 80, 400)
-    w, inputs = _direction(rng, d), gaussian(d)
-    X = inputs(rng, n)
-    s = np.sort(X @ w)
-    high, low = 0.5 * (s[-d - 1] + s[-d - 2]), 0.5 * (s[d] + s[d + 1])
+    w, inputs, X = _along(rng, d, n)
+    high, low = _above(X, w, d + 1), -_above(X, -w, d + 1)
     return Problem(X, inputs, lambda X: np.maximum(X @ w - high, 0.0) ** 2 - np.maximum(low - X @ w, 0.0) ** 1.5)
 
 
@@ -102,10 +103,8 @@ def two_tails(rng: Rng) -> Problem:
 def copies_on_the_tail(rng: Rng) -> Problem:
     """The d+1 rows of a tail, each several times."""
     d, n = whole(rng, 1, 4), whole(rng, 80, 300)
-    w, inputs = _direction(rng, d), gaussian(d)
-    X = inputs(rng, n)
-    s = np.sort(X @ w)
-    t = 0.5 * (s[-d - 1] + s[-d - 2])
+    w, inputs, X = _along(rng, d, n)
+    t = _above(X, w, d + 1)
     X = np.vstack([X, np.repeat(X[X @ w > t], whole(rng, 1, 4), axis=0)])
     return Problem(X, inputs, lambda X: np.maximum(X @ w - t, 0.0) ** 2)
 
@@ -114,10 +113,8 @@ def copies_on_the_tail(rng: Rng) -> Problem:
 def weights_on_the_tail(rng: Rng) -> Problem:
     """The rows of a tail weigh little or much."""
     d, n = whole(rng, 1, 4), whole(rng, 80, 300)
-    w, inputs = _direction(rng, d), gaussian(d)
-    X = inputs(rng, n)
-    s, heavy = np.sort(X @ w), log_uniform(rng, 1e-3, 1e3)
-    t = 0.5 * (s[-d - 1] + s[-d - 2])
+    w, inputs, X = _along(rng, d, n)
+    t, heavy = _above(X, w, d + 1), log_uniform(rng, 1e-3, 1e3)
     return Problem(
         X, inputs, lambda X: np.maximum(X @ w - t, 0.0) ** 2, weight=lambda X: np.where(X @ w > t, heavy, 1.0)
     )
@@ -127,10 +124,8 @@ def weights_on_the_tail(rng: Rng) -> Problem:
 def outputs_on_the_tail(rng: Rng) -> Problem:
     """Several outputs, each another curve behind the same kink."""
     d, q, n = whole(rng, 1, 4), whole(rng, 2, 3), whole(rng, 80, 300)
-    w, inputs = _direction(rng, d), gaussian(d)
-    X = inputs(rng, n)
-    s, rows = np.sort(X @ w), whole(rng, 1, d + 1)
-    t = 0.5 * (s[-rows] + s[-rows - 1])
+    w, inputs, X = _along(rng, d, n)
+    t = _above(X, w, whole(rng, 1, d + 1))
     powers, V = rng.uniform(1.2, 3.0, q), rng.normal(size=(d, q))
     return Problem(X, inputs, lambda X: np.maximum(X @ w - t, 0.0)[:, None] ** powers + X @ V)
 

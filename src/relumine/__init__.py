@@ -6,7 +6,8 @@ from relumine import activations, metrics, planted
 from relumine.deep import DeepNetwork
 from relumine.extraction import BlackBoxFailed, Extraction, extract
 from relumine.network import Network
-from relumine.papers.oymak2018.method import Decoding, DecodingFailed, decode
+from relumine.papers.oymak2018.method import decode
+from relumine.papers.oymak2018.result import Decoding, DecodingFailed
 from relumine.recovery.advice import Advice, advise
 from relumine.recovery.door import recover
 from relumine.results import (
@@ -52,12 +53,13 @@ __all__ = [
     "papers",
     "planted",
     "recover",
+    "report",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn is an extra, and slow to import; the papers are for those who ask
-    if name in ("estimators", "papers"):
+    # scikit-learn is an extra, and slow to import; papers and pages are for those who ask
+    if name in ("estimators", "papers", "report"):
         import importlib
 
         return importlib.import_module(f"relumine.{name}")

@@ -8,21 +8,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from relumine import activations
+from relumine import activations, formats
 from relumine.activations import Activation
-from relumine.formats import deep as files
-from relumine.formats.parameters import UNLABELLED, Labels
-from relumine.network import Network, _real, _torch
+from relumine.arrays import Array
+from relumine.formats import LAYERS, UNLABELLED, Labels, Parameters
+from relumine.formats.sklearn_model import from_mlp
+from relumine.network import Network, _real, _torch, row_chunks
 from relumine.results import InvalidInput, ModelFileError
 
-Array = NDArray[np.float64]
 Layer = tuple[Array, Array]
 
 __all__ = ["Census", "DeepNetwork"]
-
-_CHUNK_NUMBERS = 1 << 20  # activations held at once during evaluation (8 MB)
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ class DeepNetwork:
         """F at the rows of X: (n,) or, with q outputs, (n, q). Memory beyond the result does not grow with n."""
         X = self._checked(X)
         out = np.empty((X.shape[0], *self.head.a.shape[:-1]))
-        for rows in self._chunks(len(X)):
+        for rows in row_chunks(len(X), max(self.sizes)):
             out[rows] = self.head(self.activations_before(X[rows], len(self.layers)))
         return out
 
@@ -182,7 +180,7 @@ class DeepNetwork:
         X = self._checked(X)
         ever_on = [np.zeros(m, dtype=bool) for m in self.widths]
         ever_off = [np.zeros(m, dtype=bool) for m in self.widths]
-        for rows in self._chunks(len(X)):
+        for rows in row_chunks(len(X), max(self.sizes)):
             h = X[rows]
             for k, (W, b) in enumerate(self.hidden):
                 z = h @ W.T + b
@@ -197,10 +195,6 @@ class DeepNetwork:
         if X.ndim != 2 or X.shape[1] != self.d:
             raise InvalidInput(f"X must have shape (n, {self.d}), one sample a row; got {X.shape}")
         return X
-
-    def _chunks(self, n: int) -> Iterable[slice]:
-        step = max(1, _CHUNK_NUMBERS // max(self.sizes))
-        return (slice(start, start + step) for start in range(0, n, step))
 
     # -- rewritings that keep the function --------------------------------------------------------------------
 
@@ -274,29 +268,23 @@ class DeepNetwork:
     ) -> None:
         """Write a model file, atomically: ``.safetensors``, ``.npz``, ``.json`` or ``.onnx`` by its suffix.
 
-        Of the ``labels`` status and link are kept.
+        ``dtype`` and ``labels``: as in :meth:`Network.save`.
         """
-        files.write(path, self._parameters(), dtype, labels)
+        formats.write(path, self._parameters(), LAYERS, dtype, labels)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DeepNetwork:
         """Read a file written by :meth:`save`, or an ONNX chain of linear maps and one kind of activation."""
-        return cls._from(files.read(path), str(path))
+        return cls._from(formats.read(path, LAYERS)[0], str(path))
 
     def to_torch(self, *, link: str = "") -> Any:
         """``nn.Sequential(Linear, σ, Linear, σ, …, Linear)`` in double precision, (n, d) to (n, q), and the link."""
-        _torch()
-        from relumine.formats.deep_torch import to_module
-
-        return to_module(self._parameters(), link)
+        return _torch().to_module(self._parameters(), link)
 
     @classmethod
     def from_torch(cls, module: Any) -> DeepNetwork:
         """The network in an ``nn.Sequential`` of Linear and activations; one output becomes a plain number."""
-        _torch()
-        from relumine.formats.deep_torch import from_module
-
-        return cls._from(from_module(module), "the module")
+        return cls._from(_torch().from_module(module), "the module")
 
     @classmethod
     def from_sklearn(cls, model: Any) -> DeepNetwork:
@@ -312,15 +300,15 @@ class DeepNetwork:
         >>> bool(np.allclose(DeepNetwork.from_sklearn(model)(X), model.predict(X)))
         True
         """
-        return cls._from(files.from_mlp(model), type(model).__name__)
+        return cls._from(from_mlp(model), type(model).__name__)
 
     @classmethod
-    def _from(cls, p: files.DeepParameters, where: str) -> DeepNetwork:
+    def _from(cls, p: Parameters, where: str) -> DeepNetwork:
         try:
             return cls.of(list(zip(p.weights, p.biases)), p.activation, p.v)
         except ValueError as error:
             raise ModelFileError(f"{where} does not hold a valid network: {error}") from error
 
-    def _parameters(self) -> files.DeepParameters:
+    def _parameters(self) -> Parameters:
         v = self.head.v if self.head.v.any() else None
-        return files.DeepParameters(tuple(W for W, _ in self.maps), tuple(b for _, b in self.maps), v, self.activation)
+        return Parameters(tuple(W for W, _ in self.maps), tuple(b for _, b in self.maps), v, self.activation)

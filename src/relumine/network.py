@@ -9,16 +9,14 @@ from importlib import import_module
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine import activations, formats
 from relumine.activations import Activation
-from relumine.formats import Labels, Parameters
-from relumine.formats import deep as formats_deep
+from relumine.arrays import Array
+from relumine.formats import LAYERS, ONE_LAYER, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
-
-Array = NDArray[np.float64]
 
 __all__ = ["Network", "flip_columns"]
 
@@ -142,9 +140,7 @@ class Network:
         if X.ndim != 2 or X.shape[1] != self.d:
             raise InvalidInput(f"X must have shape (n, {self.d}), one sample a row; got {X.shape}")
         out = np.empty((X.shape[0], *self.a.shape[:-1]))
-        step = max(1, _CHUNK_NUMBERS // max(self.m, self.d))
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
+        for rows in row_chunks(len(X), max(self.m, self.d)):
             hidden = self.activation(X[rows] @ self.W.T + self.b)
             out[rows] = hidden @ self.a.T + X[rows] @ self.v.T + self.c
         return out
@@ -258,9 +254,10 @@ class Network:
         """
         if self.activation.name != "relu":
             raise InvalidInput(f"consolidate() needs ReLU units, this network has {self.activation.name}")
-        net = self.merge(1e-12)
+        net = self.merge(1e-12)  # equal but for rounding: a pair of units that only resemble each other must stay two
         affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)])  # (q, d+1)
         left, s, right = np.linalg.svd(affine, full_matrices=False)
+        # below that a direction of the affine part is rounding error of the others, and two units for it would be noise
         rank = int((s > 1e-15 * max(s.max(initial=0.0), np.finfo(float).tiny)).sum())
         beta, rows = left[:, :rank] * s[:rank], right[:rank]
         a = np.concatenate([np.atleast_2d(net.a), beta, -beta], axis=1)
@@ -316,7 +313,7 @@ class Network:
         labels : Labels, optional
             What the file says beside the numbers: names of the inputs (.safetensors), how the recovery ended.
         """
-        formats.write(path, self._parameters(), dtype, labels or formats.UNLABELLED)
+        formats.write(path, self._parameters(), ONE_LAYER, dtype, labels or formats.UNLABELLED)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Network:
@@ -327,11 +324,11 @@ class Network:
         Executes nothing; a damaged or foreign file is a :class:`~relumine.results.ModelFileError`, and memory is
         bounded by the size of the file.
         """
-        if formats_deep.holds(path):
+        if formats.layout_of(path) is LAYERS:
             return cast("Network", import_module("relumine.deep").DeepNetwork.load(path))
-        read = formats.read(path)
+        p, _ = formats.read(path, ONE_LAYER)
         try:
-            return cls(**read._asdict())
+            return cls._from(p, str(path))
         except ValueError as error:
             raise ModelFileError(f"{path} does not hold a valid network: {error}") from error
 
@@ -346,7 +343,7 @@ class Network:
     @classmethod
     def from_torch(cls, module: Any) -> Network:
         """The network in an ``nn.Sequential(Linear, activation, Linear)``; one output becomes a plain number."""
-        return cls(**_torch().from_module(module)._asdict())
+        return cls._from(_torch().from_module(module), "this module")
 
     @classmethod
     def from_sklearn(cls, model: Any) -> Network:
@@ -360,10 +357,27 @@ class Network:
         >>> bool(np.allclose(Network.from_sklearn(model)(X), model.predict(X)))
         True
         """
-        return cls(**from_mlp(model)._asdict())
+        p, kind = from_mlp(model), type(model).__name__
+        if model.out_activation_ != "identity":
+            link = model.out_activation_
+            raise InvalidInput(f"the output of this {kind} passes through {link}; a Network's does not")
+        return cls._from(p, f"this {kind}")
+
+    @classmethod
+    def _from(cls, p: Parameters, where: str) -> Network:
+        if len(p.weights) != 2:
+            raise InvalidInput(f"{where} has {len(p.weights) - 1} hidden layers; a Network has one")
+        (W, a), (b, c) = p.weights, p.biases
+        return cls(W, b, a, p.activation, p.v, c)
 
     def _parameters(self) -> Parameters:
-        return Parameters(self.W, self.b, self.a, self.v, self.c, self.activation)
+        return Parameters((self.W, self.a), (self.b, self.c), self.v, self.activation)
+
+
+def row_chunks(n: int, width: int) -> Iterable[slice]:
+    """n rows in blocks of which ``width`` numbers a row can be held at once."""
+    step = max(1, _CHUNK_NUMBERS // width)
+    return (slice(start, start + step) for start in range(0, n, step))
 
 
 def _torch() -> Any:

@@ -7,15 +7,15 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import roots_hermitenorm
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.network import Network
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Rng = int | np.random.Generator | None
 Family = Literal[
     "generic", "orthonormal", "conditioned", "smoothed", "hermite_roots", "large_bias", "nearly_parallel", "dependent"

@@ -9,13 +9,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from relumine.arrays import Array
 
 if TYPE_CHECKING:
     from relumine.links import Link
     from relumine.network import Network
 
-Array = NDArray[np.float64]
 
 __all__ = [
     "Cause",
@@ -175,7 +176,8 @@ class Cause(Enum):
 
     FEW_POSSIBLE_ROWS = "the inputs take only a few values"
     CLASSES = "the target is a class, not a number"
-    TOO_FEW_ROWS = "too few rows for this width"
+    TOO_FEW_ROWS = "too few rows"
+    TOO_NARROW = "the width is too small"
     PROBABILITIES = "the target looks like probabilities"
     OUTLIERS = "a few rows do not belong to the others"
     SMOOTH = "the target is smooth"
@@ -283,7 +285,8 @@ class SearchRecord:
     ``starts``: initialisations used; ``cycles``: how often the search went on from the network of a start; ``trace``:
     the losses of each stage, step by step; ``widths``: what was tried; ``loss``: relative loss of the result;
     ``noise`` (q,): standard deviation of what is left of each output;
-    ``rows``: rows that decided, ``rows_searched``: rows among which the network was found.
+    ``rows``: rows that decided, ``rows_searched``: rows among which the network was found; ``wider``: the width of a
+    network that explains significantly more, if there is one.
     """
 
     starts: int = 0
@@ -294,6 +297,7 @@ class SearchRecord:
     rows: int = 0
     rows_searched: int = 0
     cycles: int = 0
+    wider: int | None = None
 
 
 @dataclass(frozen=True)

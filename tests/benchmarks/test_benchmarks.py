@@ -14,8 +14,9 @@ from benchmarks.counting import Count, fewer, wilson
 from benchmarks.measures import MEASURES, ablation, beside, frontier, rates
 from benchmarks.measures.fair import contest, exact
 from benchmarks.methods import METHODS, OURS
-from benchmarks.results import Store, load
+from benchmarks.results import ROOT, Store, load, machine
 from benchmarks.tables import elsewhere, page, write
+from benchmarks.text import seeds_of
 from tests.catalogue import CATALOGUE
 from tests.catalogue.base import Problem, generic
 from tests.catalogue.shipped import FOLDER
@@ -195,6 +196,34 @@ def test_the_search_is_compared_on_the_seeds_that_both_codes_have_run() -> None:
     text = beside.section(head | {"rows": rows})
     assert "| 2 s † | 1 s | 0.50 |" in text, "two of the four seconds, on two seeds"
     assert beside.comparable({"rows": rows}) == {"exact, (10,5) n/p=2": Count(2, 3)}
+
+
+def test_two_codes_take_turns() -> None:
+    codes = {"now": (2, ROOT), "before": (1, ROOT)}
+    rows = beside.in_turns(codes, "(4,2)", 20, first=0, patience=60.0, known=True)
+    assert {code: (row["exact"], row["runs"], row["wrong"]) for code, row in rows.items()} == {
+        "now": (2, 2, 0),
+        "before": (1, 1, 0),
+    }
+    assert all(row["in_turns"] and len(row["seconds"]) == row["runs"] for row in rows.values())
+
+
+def test_rows_of_another_machine_say_so(tmp_path: Path) -> None:
+    path, settings = tmp_path / "frontier.json", {"first": 0}
+    first = Store(path, "frontier", settings)
+    first.machine = first.machine | {"cpu": "another", "commit": "abc"}
+    first.add("a", {"exact": 1}, 1.0)
+    later = Store(path, "frontier", settings)
+    later.add("b", {"exact": 1}, 1.0)
+    later.finish()
+    report = load(path)
+    assert report is not None
+    assert [(row["key"], row.get("cpu"), row.get("commit")) for row in report["rows"]] == [
+        ("a", "another", "abc"),
+        ("b", None, None),
+    ]
+    assert report["machine"]["cpu"] == machine()["cpu"]
+    assert seeds_of(report).endswith("2 s. 1 of 2 rows are from another.")
 
 
 def test_frontier_is_where_every_larger_number_suffices() -> None:

@@ -109,13 +109,13 @@ def _categories() -> dict[str, np.ndarray]:
 
 
 TABLES = (
-    OwnTable("few rows", _few_rows, Cause.TOO_FEW_ROWS, "50 rows are too few for"),
-    OwnTable("two classes", _two_classes, Cause.CLASSES, "The target takes only two values (0 and 1)"),
-    OwnTable("three classes", _three_classes, Cause.CLASSES, "The target takes only 3 values"),
-    OwnTable("probabilities", _probabilities, Cause.PROBABILITIES, "The target looks like probabilities"),
-    OwnTable("binary inputs", _binary_inputs, Cause.FEW_POSSIBLE_ROWS, "The inputs are whole or coded numbers"),
-    OwnTable("smooth", _smooth, Cause.SMOOTH, "The target is smooth, without kinks"),
-    OwnTable("outliers", _outliers, Cause.OUTLIERS, "3 rows of 600 do not belong to the others: 17, 100, 333"),
+    OwnTable("few rows", _few_rows, Cause.TOO_FEW_ROWS, "50 rows cannot show"),
+    OwnTable("two classes", _two_classes, Cause.CLASSES, "There are only two values (0 and 1) in the target"),
+    OwnTable("three classes", _three_classes, Cause.CLASSES, "There are only 3 values in the target"),
+    OwnTable("probabilities", _probabilities, Cause.PROBABILITIES, "Every value of the target lies between 0 and 1"),
+    OwnTable("binary inputs", _binary_inputs, Cause.FEW_POSSIBLE_ROWS, "Each input is 0 or 1, so only"),
+    OwnTable("smooth", _smooth, Cause.SMOOTH, "The target has no kinks"),
+    OwnTable("outliers", _outliers, Cause.OUTLIERS, "In 3 rows of 600 the network is off"),
     OwnTable("running number", _running_number, None, "4 units"),
     OwnTable(
         "nearly",

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
-ROOMS = "recovery|data|fit|cli|papers|formats|activations|tensors|extraction|estimators|report"
+ROOMS = "recovery|data|fit|cli|papers|formats|activations|tensors|links|extraction|estimators|report"
 NAMES = sorted(set(re.findall(rf"`((?:{ROOMS})\.[\w.]+)", PAGE)))
 
 
@@ -33,3 +33,14 @@ def test_every_package_is_on_the_page() -> None:
     for folder in (ROOT / "src" / "relumine").iterdir():
         if (folder / "__init__.py").exists():
             assert f"{folder.name}/" in PAGE, folder.name
+
+
+STORIES = ("activations", "data", "estimators", "extraction", "extraction/deep", "fit", "recovery", "report", "tensors")
+
+
+@pytest.mark.parametrize("room", STORIES)
+def test_every_module_of_a_package_is_named_beside_it(room: str) -> None:
+    tree = PAGE[PAGE.index("src/relumine/\n") : PAGE.index("tests/  ")]
+    (entry,) = re.findall(rf"^  {room}/ .*(?:\n    .*)*", tree, re.MULTILINE)
+    modules = {path.stem for path in (ROOT / "src" / "relumine" / room).glob("[!_]*.py")}
+    assert modules <= set(re.findall(r"\w+", entry))

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 import relumine as rl
-from relumine.extraction.polish import _by_normal_equations, refitted
+from relumine.extraction.polish import _by_normal_equations, refitted, without_faint
+from relumine.network import Network
 
 Array = NDArray[np.float64]
 
@@ -39,3 +40,15 @@ def test_two_units_that_cancel_go() -> None:
     found = refitted(doubled, Z, secret(Z)[:, None], lambda r: np.full((len(r), 1), 1e-6))
     assert found.m == 3
     np.testing.assert_allclose(found(Z)[:, 0], secret(Z), atol=1e-9)
+
+
+def test_a_unit_that_no_row_shows_is_left_out() -> None:
+    """On either side of its kink: what it adds to the affine part stays."""
+    rng = np.random.default_rng(5)
+    W = rng.normal(size=(4, 6))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    b, A = np.array([0.1, -0.3, 40.0, 0.7]), np.array([[1.0, -2.0, 3e-12, 1e-7]])
+    Z = rng.normal(size=(200, 6))
+    fewer = without_faint(Network(W, b, A), lambda: Z, lambda t: np.full((len(t), 1), 1e-10))
+    assert fewer.m == 3  # 1e-7 shows
+    np.testing.assert_allclose(fewer(Z), Network(W, b, A)(Z), rtol=0, atol=1e-15)

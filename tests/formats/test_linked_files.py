@@ -10,7 +10,6 @@ import pytest
 import relumine as rl
 from relumine import report
 from relumine.formats import read_labels
-from relumine.formats.deep import labels_of
 from relumine.links import Link, form_of
 from relumine.results import Certificate, ModelFileError, Recovery, Status
 
@@ -36,7 +35,7 @@ def test_every_file_keeps_the_link(net, word: str, suffix: str, tmp_path: Path) 
         pytest.importorskip("onnx")
     file = tmp_path / f"net{suffix}"
     result(net, word).export(file)
-    kept = labels_of(file) if isinstance(net, rl.DeepNetwork) else read_labels(file)
+    kept = read_labels(file)
     assert (kept.link, kept.status) == (word, "exact")
     loaded = rl.Network.load(file)
     assert loaded.q == net.q

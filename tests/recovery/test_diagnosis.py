@@ -93,12 +93,31 @@ def test_a_search_without_hope_ends_early_and_says_why() -> None:
 
 def test_the_error_begins_with_the_diagnosis() -> None:
     X = normal(40, 6)
-    with pytest.raises(RecoveryFailed, match=r"^Not recovered: too few rows for this width\. 40 rows are too few") as e:
+    with pytest.raises(RecoveryFailed, match=r"^Not recovered: too few rows\. 40 rows cannot show 6 hidden") as e:
         rl.recover(X, np.abs(X).sum(axis=1), width=6, rng=0)
     found = e.value.recovery
-    assert "42 parameters, and an affine part 7 more" in found.message
+    assert "42 parameters, and the linear part 7 more" in found.message
     assert found.advice.startswith("Collect about 245 rows")
     assert found.advice in str(e.value)
+
+
+def test_a_width_that_is_too_small_is_no_matter_of_rows() -> None:
+    """Where the unit that is missing is on in a few rows only, those are not wrong entries."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3))
+    u = np.array([0.6, 0.0, 0.8])
+    y = np.maximum(X @ [1.0, -0.5, 0.3], 0.0) - np.maximum(X @ [0.4, 1.0, 1.0] - 0.2, 0.0) + np.maximum(X @ u - 2.2, 0)
+    found = rl.recover(X, y, width=2, rng=0, on_failure="return")
+    assert found.diagnosis is not None
+    assert found.diagnosis.cause is Cause.TOO_NARROW
+    assert found.message.startswith("2 units cannot explain these rows: ")
+    assert found.search.wider is not None
+    wrong = y + 0.01 * rng.normal(size=1500)
+    wrong[[5, 80, 333, 900]] += [3.0, -2.0, 4.0, 5.0]
+    found = rl.recover(X, wrong, width=3, rng=0, on_failure="return")
+    assert found.diagnosis is not None
+    assert found.diagnosis.cause is Cause.OUTLIERS
+    assert "rows 5, 80, 333, 900, counted from 0" in found.message
 
 
 def test_constant_columns_are_left_out_and_come_back_with_weight_zero() -> None:

@@ -49,6 +49,31 @@ def test_a_unit_inside_a_span_is_the_lifted_unit() -> None:
     assert small.weight is task.rows.weight
 
 
+def test_fewer_units_are_tried_only_where_the_rows_leave_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """|z| is (|z + tv·x̃| + |z − tv·x̃|)/2 at the rows, if none lies between the two kinks: then a unit can go."""
+    truth, task = task_of(10, 5, 5, 0)
+    rows, U, rng = task.rows, directions(truth), np.random.default_rng(1)
+    looks: list[int] = []
+    prune = search.prune
+    monkeypatch.setattr(search, "prune", lambda *args: looks.append(args[3]) or prune(*args))
+
+    def left(U: np.ndarray) -> int:
+        fit = minimise(rows, task.shape, U, POLISH)
+        found = search.Search(task, 20, Run(rng))._without_redundant_units(fit)
+        assert task.is_exact(fit.at.squares)
+        assert task.is_exact(found.at.squares)
+        return len(found.at.U)
+
+    assert left(U) == 5
+    assert not looks, "every pair of kinks has rows between"
+    V = rng.normal(size=(200, 11))
+    room = np.abs(rows.X @ U[0])[:, None] / np.abs(rows.X @ V.T)
+    widest = int(np.argmax(room.min(axis=0) * np.linalg.norm(V, axis=1)))
+    t = 0.9 * room[:, widest].min() * V[widest]
+    assert left(np.vstack([U[0] + t, U[0] - t, U[1:]])) == 5
+    assert looks[0] == 5
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_span_without_the_matrix_is_that_of_the_matrix(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """y = (z·v_1)² − 2(z·v_2)²: two eigenvalues far from the others, of either sign."""

@@ -87,7 +87,8 @@ class Reader(HTMLParser):
 def test_result_file_and_back(tmp_path: Path, m: int, q: int | None) -> None:
     found = recovery(m=m, q=q, trace=(("start 1", (1.0, 0.1)),), shown=rows([1.0, 2.0], [1.5, 2.0], False))
     certificate = replace(found.certificate, condition=float("nan"), confirmed=12, unseen=0.25)
-    search = replace(found.search, starts=3, widths=(WidthEvidence(2, 0.1, -3.0),), noise=(0.1,), rows=7, loss=0.1)
+    search = replace(found.search, starts=3, cycles=4, noise=(0.1,), rows=7, loss=0.1)
+    search = replace(search, widths=(WidthEvidence(2, 0.1, -3.0),))
     origin = Origin("a.csv", ("speed", "load", "heat"), "power", 7, (1.0, 2.0, 3.0), 0.5, ("do this",))
     found = replace(found, certificate=certificate, search=search, origin=origin)
     report.save(found, tmp_path / "r.json")

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine.activations.quadrature import hermite_coefficient
-
-Array = NDArray[np.float64]
-
-__all__ = ["Activation", "Elementwise", "Reflection", "Step", "steps_of"]
+from relumine.arrays import Array
 
 
 class Reflection(NamedTuple):
@@ -71,6 +67,7 @@ class Elementwise:
 
     Examples
     --------
+    >>> import numpy as np
     >>> class Softplus(Elementwise):
     ...     name = "softplus"
     ...     reflection = Reflection(1.0, -1.0, 0.0)       # log(1 + e^−z) = log(1 + e^z) − z

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import eval_hermitenorm
 
-Array = NDArray[np.float64]
-
-__all__ = ["gaussian_mean", "hermite_coefficient", "normal_pdf"]
+from relumine.arrays import Array
 
 _REACH = 13.0  # φ(13) = 1e-37: nothing of at most polynomial growth is left beyond
 _STEPS = np.arange(-_REACH, _REACH + 0.5, 2.0)
 # a function of r z + b may turn sharply around 0 when r is large: panels at its own scale, too
 _OWN = np.array([-32.0, -16.0, -8.0, -4.0, -2.0, 0.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)  # exact to degree 63 on panels of length 2
 
 
 def normal_pdf(x: ArrayLike) -> Array:

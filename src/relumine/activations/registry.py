@@ -11,8 +11,6 @@ from relumine.activations.piecewise import RELU, LeakyReLU, SquaredReLU
 from relumine.activations.smooth import GELU, Erf, Polynomial, Sigmoid, SiLU, Tanh
 from relumine.results import InvalidInput
 
-__all__ = ["get", "names", "register"]
-
 _NAMED: Final[dict[str, Activation]] = {
     "relu": RELU,
     "leaky_relu": LeakyReLU(),

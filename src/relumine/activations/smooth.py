@@ -5,16 +5,13 @@ from __future__ import annotations
 from math import factorial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from relumine.activations.base import Elementwise, Reflection, Step
 from relumine.activations.quadrature import normal_pdf
+from relumine.arrays import Array
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["GELU", "Erf", "Polynomial", "SiLU", "Sigmoid", "Tanh"]
 
 
 class Sigmoid(Elementwise):

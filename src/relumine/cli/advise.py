@@ -12,8 +12,6 @@ from relumine.cli import options
 from relumine.cli.exits import FAILED
 from relumine.recovery.advice import advise as ask
 
-__all__ = ["advise"]
-
 
 def advise(
     dim: Annotated[int, typer.Option(help="Number of inputs d.")],

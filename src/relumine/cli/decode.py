@@ -21,8 +21,6 @@ from relumine.data.sources import materialise
 from relumine.report import write_text
 from relumine.results import InvalidInput
 
-__all__ = ["decode"]
-
 
 def decode(
     source: Annotated[str, typer.Argument(help="Rows: csv, parquet, npy (n, d+1), or npz with X and y.")],

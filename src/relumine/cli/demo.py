@@ -21,8 +21,6 @@ from relumine.cli.exits import FAILED
 from relumine.cli.words import advice
 from relumine.results import InvalidInput, MissingPackage, Progress
 
-__all__ = ["demo"]
-
 _MOST = 20_000_000  # numbers drawn
 
 

@@ -16,8 +16,6 @@ from relumine.cli.talk import Talk
 from relumine.formats.files import write_atomically
 from relumine.results import InvalidInput
 
-__all__ = ["export"]
-
 _SUFFIX = {"onnx": ".onnx", "torch": ".pt", "npz": ".npz", "json": ".json", "safetensors": ".safetensors"}
 
 

@@ -12,7 +12,7 @@ import typer
 
 from relumine.cli import options
 from relumine.cli.outcome import Outputs, check_seconds, finish, read_files
-from relumine.cli.recover import with_rows
+from relumine.cli.recover import ROWS_SHOWN, with_rows
 from relumine.cli.table import columns_of
 from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
@@ -21,10 +21,6 @@ from relumine.results import InvalidInput, Origin, counted
 
 if TYPE_CHECKING:
     from relumine.extraction import Extraction
-
-__all__ = ["extract"]
-
-_ROWS_SHOWN = 1000
 
 
 _Spec = Annotated[str | None, typer.Argument(help="module:function (also from this folder) or an ONNX file.")]
@@ -119,7 +115,7 @@ def extract(
     with talk.listening(), Watch(seconds, quiet) as watch:
         found = _found(box, dim, progress=watch, **shape, **region, **manner, **limits, **named)
     found = replace(found, origin=Origin(source=box, seed=seed))
-    rows = found.X[:_ROWS_SHOWN], found.y[:_ROWS_SHOWN]
+    rows = found.X[:ROWS_SHOWN], found.y[:ROWS_SHOWN]
     finish(with_rows(found, *rows), talk, outputs, options.image_shape(images, found.network.d))
 
 

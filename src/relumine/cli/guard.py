@@ -16,8 +16,6 @@ from relumine.cli.words import in_options
 from relumine.extraction.queries import BlackBoxFailed
 from relumine.results import InvalidInput, MissingPackage, NotWritten, RecoveryFailed, RelumineError
 
-__all__ = ["Guard"]
-
 # errors of the command line itself (and typer.Exit) have their own words; typer brings its own copy of click
 _OWN: tuple[type[BaseException], ...] = (typer.BadParameter.__mro__[2], typer.Exit, typer.Abort)
 assert _OWN[0].__name__ == "ClickException"

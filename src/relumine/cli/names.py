@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from relumine.formats import Labels, deep, read_labels
+from relumine import formats
+from relumine.formats import Labels
 from relumine.network import Network
 from relumine.report import is_result, load
 from relumine.results import Recovery
-
-__all__ = ["labels_of", "names_in", "network_of"]
 
 
 def network_of(path: Path) -> Network:
@@ -23,7 +22,7 @@ def labels_of(path: Path) -> Labels:
     found = _result(path)
     if found is not None:
         return found.labels
-    return deep.labels_of(path) if deep.holds(path) else read_labels(path)
+    return formats.read_labels(path)
 
 
 def names_in(path: Path) -> list[str]:

@@ -12,35 +12,6 @@ import typer
 from relumine import activations
 from relumine.results import InvalidInput
 
-__all__ = [
-    "ActivationName",
-    "AsJson",
-    "Checkpoint",
-    "CheckpointEvery",
-    "DecimalMark",
-    "Delimiter",
-    "Features",
-    "Force",
-    "Ignore",
-    "Images",
-    "Impute",
-    "Link",
-    "Method",
-    "OneHot",
-    "Out",
-    "Quiet",
-    "ReportFile",
-    "Save",
-    "Seconds",
-    "Seed",
-    "SkipBadRows",
-    "Starts",
-    "Target",
-    "Width",
-    "image_shape",
-    "whole_numbers",
-]
-
 
 def _activations() -> list[str]:
     """For shell completion."""

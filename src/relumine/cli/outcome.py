@@ -16,8 +16,6 @@ from relumine.cli.talk import Talk
 from relumine.cli.words import advice, spoken
 from relumine.results import InvalidInput, Recovery, Status
 
-__all__ = ["Outputs", "check_file", "check_seconds", "finish", "read_files"]
-
 _INNER = ("format", "version", "search", "shown", "origin", "asked")  # of the result file, not of a summary
 
 

@@ -14,8 +14,6 @@ import typer
 from relumine import papers as folders
 from relumine.results import InvalidInput
 
-__all__ = ["paper"]
-
 
 def papers() -> list[str]:
     """The papers that have experiments: folders with a figure."""

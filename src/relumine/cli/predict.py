@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.cli.names import labels_of, names_in, network_of
 from relumine.cli.options import AsJson, DecimalMark, Delimiter, Quiet, SkipBadRows
 from relumine.cli.outcome import check_file, read_files
@@ -23,10 +23,6 @@ from relumine.links import form_of
 from relumine.network import Network
 from relumine.report import write_text
 from relumine.results import InvalidInput, Status, counted
-
-Array = NDArray[np.float64]
-
-__all__ = ["predict"]
 
 
 def predict(

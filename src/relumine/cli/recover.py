@@ -13,6 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 import relumine as rl
+from relumine.arrays import Array
 from relumine.cli import options
 from relumine.cli.outcome import Outputs, check_seconds, finish, read_files
 from relumine.cli.table import columns_of, open_table
@@ -22,11 +23,7 @@ from relumine.data.sources import Source
 from relumine.recovery.advice import advise
 from relumine.results import InvalidInput, Origin, Predictions, Recovery
 
-Array = NDArray[np.float64]
-
-__all__ = ["recover", "with_rows"]
-
-_ROWS_SHOWN = 1000
+ROWS_SHOWN = 1000  # on a page, from which it also has the spread of the inputs: more points are one black cloud
 _SEARCHED = 6.0  # times the rows needed, the most that a search uses at first
 
 _File = Annotated[str, typer.Argument(help="Rows: csv, parquet, arrow, npz (X, y) or npy; a glob for several files.")]
@@ -86,7 +83,7 @@ def recover(
         found = rl.recover(source, None, width, seconds=seconds, on_failure="return", progress=watch, **how, **saved)
     if source.skipped:
         talk.note(f"left out: {source.skipped} rows with missing values or text")
-    few = source.head(_ROWS_SHOWN)
+    few = source.head(ROWS_SHOWN)
     origin = Origin(Path(file).name, tuple(inputs), ", ".join(targets), seed, advice=_hardness(source, found, width))
     found = with_rows(replace(found, origin=origin), *few[:2])
     finish(found, talk, outputs, shape, inputs if table.named else ())
@@ -99,8 +96,11 @@ def with_rows(found: Recovery, X: NDArray[np.floating[Any]], Y: Array) -> Recove
         Y = found.mapping.values(Y)
     good = np.isfinite(Y).all(axis=1)  # a link has no digits elsewhere
     X, Y = X[good], Y[good]
-    spread, of_target = tuple(np.std(X, axis=0).tolist()), float(np.sqrt(Y.var(axis=0).mean()))
-    shown = found.shown or Predictions(Y, found.network(X).reshape(Y.shape), unseen=False)
+    predicted, noise = found.network(X).reshape(Y.shape), found.certificate.noise
+    # from these rows alone the spread of y would be off by some percent, and with it the share that noise has of it
+    of_target = float(np.sqrt((predicted if noise > 0.0 else Y).var(axis=0).mean() + noise**2))
+    spread = tuple(np.std(X, axis=0).tolist())
+    shown = found.shown or Predictions(Y, predicted, unseen=False)
     return replace(found, shown=shown, origin=replace(found.origin, spread=spread, target_spread=of_target))
 
 

@@ -12,8 +12,6 @@ from relumine.cli.outcome import check_file
 from relumine.cli.talk import Talk
 from relumine.report import load, write
 
-__all__ = ["report"]
-
 
 def report(
     result: Annotated[Path, typer.Argument(help="A result saved by `recover --save` or `extract --save`, .json.")],

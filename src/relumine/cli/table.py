@@ -14,8 +14,6 @@ from relumine.data.sources import Source, open_source
 from relumine.data.sources.columns import TEXT, Text
 from relumine.results import InvalidInput
 
-__all__ = ["Table", "columns_of", "open_table"]
-
 
 @dataclass
 class Table:
@@ -46,7 +44,8 @@ class Table:
         if name.lstrip("-").isdigit() and len(name) < 10 and -len(self.names) <= int(name) < len(self.names):
             return self.names[int(name)]
         listed = ", ".join(self.names[:12]) + (f", … ({len(self.names)} in all)" if len(self.names) > 12 else "")
-        raise InvalidInput(f"{self.path} has no column {name!r}; it has: {listed}")
+        numbered = "" if self.named else " (its first row holds numbers, so its columns were numbered)"
+        raise InvalidInput(f"{self.path} has no column {name!r}; it has: {listed}{numbered}")
 
     def choose(
         self, target: str | None, features: Sequence[str], ignore: Sequence[str], skip_bad_rows: bool = False
@@ -80,7 +79,9 @@ class Table:
         """What a column holds that is no number, and what to do about it."""
         holds, remedy = self.text[name]
         what = f"{self.path}: column {name!r} is not {'all numbers' if name in self.mixed else 'numeric'} ({holds})"
-        other = "choose another target with --target" if target else f"leave it out with --ignore {_quoted(name)}"
+        other = (
+            "choose another target with --target" if target else f"leave the column out with --ignore {_quoted(name)}"
+        )
         if remedy != TEXT:
             return f"{what}; {remedy}, or {other}"
         if name in self.mixed:

@@ -14,8 +14,6 @@ import typer
 from relumine.cli.words import spoken
 from relumine.results import RelumineWarning
 
-__all__ = ["Talk"]
-
 
 @dataclass(frozen=True)
 class Talk:

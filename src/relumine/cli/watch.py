@@ -18,8 +18,6 @@ from rich.text import Text
 from relumine.report.story import duration
 from relumine.results import Progress
 
-__all__ = ["Watch"]
-
 _PATIENCE = 5.0  # seconds without a word
 _STAGES = 100  # that are spoken of
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from relumine.results import InvalidInput, Recovery
 
-__all__ = ["advice", "in_options", "spoken"]
-
 _NAMES: Final = (
     *("activation", "bound", "budget", "checkpoint", "checkpoint_every", "decimal", "delimiter", "dim", "features"),
     *("high", "ignore", "impute", "link", "low", "mean", "method", "noise", "queries", "rate_limit", "resume"),

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources.arrays import MappedSource
 from relumine.data.sources.chunks import Change, Chunk, Part, Source, add_up, join, slices
 from relumine.data.sources.columnar import Parquet
-from relumine.data.sources.columns import Columns, Text, pick
+from relumine.data.sources.columns import Columns, frame_schema, pick
 from relumine.data.sources.local import LocalSource, Mapped
 from relumine.data.sources.tables import TableSource, choose_columns, find_files, reader_of
 from relumine.results import InvalidInput, RelumineError
@@ -31,14 +32,11 @@ try:
 except ImportError as error:
     raise InvalidInput("Dask is not installed: pip install 'dask[array,dataframe,distributed]'") from error
 
-Array = NDArray[np.float64]
-
-__all__ = ["DaskSource", "open_collection", "open_files"]
 
 _FAN_IN = 8  # sums added by one task of the tree
-_RETRIES = 4
+_RETRIES = 4  # of a pass: each survives the loss of a worker, and a cluster that loses more is not worth waiting for
 _GRACE = 15.0  # seconds without scheduler, or without any worker, before giving up
-_POLL = 1.0
+_POLL = 1.0  # seconds between two looks at whether anyone is still there
 _MEMORY_SHARE = 0.5  # of the workers' memory for rows, raw and prepared: at 0.6 they begin to write to disk
 _PIECE_NUMBERS = 1 << 23  # numbers read by one task (64 MB), if the row groups allow
 
@@ -269,8 +267,7 @@ def _blocks(X: Any, y: Any, weight: Any) -> tuple[list[tuple[Any, Any, Any]], Sh
 
 def _frame(df: Any, target: Any, features: Any, weight: Any) -> tuple[list[Any], tuple[str, ...], Shapes]:
     """Partitions as (X, y, weight) of columns."""
-    schema = {str(c): None if t.kind in "fiub" else Text(str(t)) for c, t in df.dtypes.items()}
-    columns = pick("the dataframe", schema, target, features, weight)
+    columns = pick("the dataframe", frame_schema(df), target, features, weight)
     frames = df[columns.all].to_delayed()
     take = delayed(_columns)
     y = columns.targets[0] if columns.vector else list(columns.targets)

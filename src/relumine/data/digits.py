@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-__all__ = ["Digits", "digits_of"]
+from relumine.arrays import Array
 
 _DECIMALS = 12  # more of them are double precision
 _FEWEST = 8  # different values: fewer say nothing about rounding
 _FEW = 9.5  # digits beside the mean from which on nobody needs to be told
-_ROOT12 = float(np.sqrt(12.0))
+_ROOT12 = float(np.sqrt(12.0))  # a uniform error in a grid of spacing u has root mean square u/√12
 
 
 @dataclass(frozen=True)
@@ -80,6 +77,7 @@ def _column(x: Array) -> tuple[float, str]:
         grid = 0.0 if decimals is None else 10.0**-decimals / _ROOT12
         return (grid, str(decimals)) if decimals is not None and grid > single else (single, "single")
     decimals = _decimals(x, 4.0 * float(np.finfo(float).eps))
+    # a grid about as fine as double precision itself says nothing: large numbers are on every such grid
     if decimals is None or 10.0**-decimals / _ROOT12 <= 2.0 * double:
         return double, "double"
     return 10.0**-decimals / _ROOT12, str(decimals)

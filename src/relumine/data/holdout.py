@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources import Samples, Source, count, take
 from relumine.data.views import Without, seen
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
-
-__all__ = ["hold_out", "how_many", "kept_apart", "same_rows", "set_aside", "split"]
 
 
 def how_many(n: int, share: float = 0.02, least: int = 4, most: int = 2000, leave: int = 1) -> int:
@@ -22,6 +20,7 @@ def how_many(n: int, share: float = 0.02, least: int = 4, most: int = 2000, leav
     >>> how_many(5), how_many(100), how_many(5000), how_many(10**6)
     (1, 4, 100, 2000)
     """
+    # 2 % cost the fit next to nothing, and 2000 rows tell a residual to 2 %; four show that a fit is not chance
     least = least if n > 2 * least else 1
     return max(min(max(round(share * n), least), most, n - leave), 0)
 
@@ -99,6 +98,7 @@ def same_rows(X: Array) -> tuple[Numbers, int]:
     size = np.maximum(X.max(axis=0), -X.min(axis=0)) + 1e-300  # of the largest entry of each column
     keys = np.einsum("ij,j->i", X, np.random.default_rng(0).normal(size=X.shape[1]) / size)
     order = np.argsort(keys, kind="stable")
+    # sums of d products differ by rounding even for equal rows; which are equal is decided on the rows themselves
     near = np.abs(np.diff(keys[order])) <= 1e-13 * (1.0 + np.abs(keys[order][1:]))
     pairs = np.flatnonzero(near)
     equal = np.zeros(len(X) - 1, dtype=bool)

@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.formats.files import checked_size, write_atomically
 from relumine.results import ModelFileError
 
 if TYPE_CHECKING:
     from relumine.data.moments import MomentSums
 
-Array = NDArray[np.float64]
-
-__all__ = ["check_parts", "load_sums", "save_sums"]
 
 _FORMAT, _VERSION = "relumine.moment-sums", "1"
 _NAMES = ("n", "squares", "second", "cross", "matrix")

@@ -19,9 +19,9 @@ from os import PathLike
 from typing import Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from relumine.arrays import Array
 from relumine.data.moment_files import check_parts, load_sums, save_sums
 from relumine.data.sources.chunks import Chunk, Source
 from relumine.data.sources.samples import Samples
@@ -35,18 +35,8 @@ from relumine.tensors.hermite import (
 )
 from relumine.tensors.symmetric import SymmetricTensor
 
-Array = NDArray[np.float64]
 Estimator = Literal["plain", "debiased", "regressed"]
 
-__all__ = [
-    "Estimator",
-    "MomentEstimate",
-    "MomentSums",
-    "estimate_from",
-    "estimate_tensors",
-    "features_needed",
-    "sums_of",
-]
 
 _CHUNK_NUMBERS = 1 << 20  # features held at once: 8 MB keep the GEMM at full speed, more do not make it faster
 _ERROR_NUMBERS = 1 << 22  # features looked at for the errors: 32 MB, rows enough for errors good to a few percent
@@ -192,6 +182,7 @@ class MomentSums:
             F = hermite_features(X, self.order)
             A = cho_solve(factor, F)
             leverage = np.einsum("an,an->n", A, F)
+            # a row of leverage 1 is fitted whatever its label: its residual says nothing, and must not divide by zero
             variances += (A * A) @ ((y - beta @ F) / np.maximum(1.0 - leverage, 1e-3)) ** 2
             seen += len(X)
         variances *= self.n / seen

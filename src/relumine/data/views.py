@@ -12,79 +12,61 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources.chunks import Chunk, Source
 from relumine.data.sources.gather import count, take
+from relumine.data.sources.local import leave_out
 from relumine.data.sources.samples import as_samples
 from relumine.data.whiten import Whitening
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 Function = Callable[[Array], Array]
 
-__all__ = [
-    "Affine",
-    "Between",
-    "Less",
-    "Only",
-    "Projected",
-    "Step",
-    "Whitened",
-    "Without",
-    "few_of",
-    "in_memory",
-    "rows_of",
-    "seen",
-]
-
 
 class Step:
-    """A map of chunks; ``inputs`` and ``count`` say what it makes of d and n.
-
-    ``keeps_inputs``: x stays x; ``keeps_rows``: every row stays.
-    """
-
-    keeps_inputs = True
-    keeps_rows = True
+    """A map of chunks; ``inputs`` and ``dropped`` say what it makes of d and n."""
 
     def __call__(self, chunk: Chunk) -> Chunk:
         """The chunk as it is seen."""
         raise NotImplementedError
 
-    def inputs(self, d: int) -> int:
-        """Number of inputs of a row that had d."""
-        return d
+    def inputs(self) -> int | None:
+        """Number of inputs of the rows; None: x stays x."""
+        return None
 
-    def count(self, n: int) -> int:
-        """Number of rows left of n."""
-        return n
+    def dropped(self, rows: Source) -> int:
+        """How many of the rows are left out."""
+        return 0
 
 
 @dataclass(frozen=True)
 class Whitened(Step):
     """x ↦ L⁻¹(x − mean)."""
 
-    keeps_inputs = False
     white: Whitening
 
     def __call__(self, chunk: Chunk) -> Chunk:
         """The chunk with standard inputs."""
         return chunk._replace(X=self.white.apply(_double(chunk.X)))
 
+    def inputs(self) -> int:
+        """One for each direction in which x varies."""
+        return int(self.white.L.shape[1])
+
 
 @dataclass(frozen=True)
 class Projected(Step):
     """x ↦ Vx, with V (k, d)."""
 
-    keeps_inputs = False
     V: Array
 
     def __call__(self, chunk: Chunk) -> Chunk:
         """The chunk with k inputs."""
         return chunk._replace(X=_double(chunk.X) @ self.V.T)
 
-    def inputs(self, d: int) -> int:
-        """K."""
+    def inputs(self) -> int:
+        """The rows of V."""
         return len(self.V)
 
 
@@ -115,56 +97,49 @@ class Affine:
 class Only(Step):
     """The rows of these numbers (increasing)."""
 
-    keeps_rows = False
     numbers: Numbers
 
     def __call__(self, chunk: Chunk) -> Chunk:
         """Those of the chunk's rows."""
         begin, end = np.searchsorted(self.numbers, [chunk.first, chunk.first + len(chunk.Y)])
-        return _rows(chunk, self.numbers[begin:end] - chunk.first, int(begin))
+        return chunk.at(self.numbers[begin:end] - chunk.first)._replace(first=int(begin))
 
-    def count(self, n: int) -> int:
-        """As many as there are numbers."""
-        return len(self.numbers)
+    def dropped(self, rows: Source) -> int:
+        """All that have no number here."""
+        return count(rows) - len(self.numbers)
 
 
 @dataclass(frozen=True)
 class Without(Step):
     """All rows but those of these numbers (increasing)."""
 
-    keeps_rows = False
     numbers: Numbers
 
     def __call__(self, chunk: Chunk) -> Chunk:
-        """The rest of the chunk's rows; the chunk itself where all of them stay."""
-        begin, end = np.searchsorted(self.numbers, [chunk.first, chunk.first + len(chunk.Y)])
-        if begin == end:
-            return chunk._replace(first=chunk.first - int(begin))
-        stay = np.ones(len(chunk.Y), dtype=bool)
-        stay[self.numbers[begin:end] - chunk.first] = False
-        return _rows(chunk, np.flatnonzero(stay), chunk.first - int(begin))
+        """The rest of the chunk's rows, numbered anew."""
+        before = int(np.searchsorted(self.numbers, chunk.first))
+        return leave_out(chunk, self.numbers)._replace(first=chunk.first - before)
 
-    def count(self, n: int) -> int:
-        """What is left."""
-        return n - len(self.numbers)
+    def dropped(self, rows: Source) -> int:
+        """Those of the numbers."""
+        return len(self.numbers)
 
 
 @dataclass(frozen=True)
 class Between(Step):
     """Rows start … stop−1."""
 
-    keeps_rows = False
     start: int
     stop: int
 
     def __call__(self, chunk: Chunk) -> Chunk:
         """Views of those of the chunk's rows."""
         low, high = max(self.start - chunk.first, 0), max(self.stop - chunk.first, 0)
-        return _rows(chunk, slice(low, high), max(chunk.first - self.start, 0))
+        return chunk.at(slice(low, high))._replace(first=max(chunk.first - self.start, 0))
 
-    def count(self, n: int) -> int:
-        """Stop − start, or what there is of it."""
-        return max(min(self.stop, n) - self.start, 0)
+    def dropped(self, rows: Source) -> int:
+        """Those before and behind."""
+        return count(rows) - max(min(self.stop, count(rows)) - self.start, 0)
 
 
 def seen(source: Source, *steps: Step) -> Source:
@@ -178,8 +153,7 @@ def seen(source: Source, *steps: Step) -> Source:
     (array([ 5.,  9., 17., 21.]), array([ -4.,  -7., -13., -16.]), 4)
     """
     for step in steps:
-        dropped = 0 if step.keeps_rows else count(source) - step.count(count(source))
-        source = source.map(step, None if step.keeps_inputs else step.inputs(source.d), dropped)
+        source = source.map(step, step.inputs(), step.dropped(source))
     return source
 
 
@@ -200,11 +174,6 @@ def rows_of(X: ArrayLike | Source, y: ArrayLike | None = None) -> Source:
     return as_samples(X, y)
 
 
-def in_memory(rows: Source) -> bool:
-    """Whether a pass costs no reading."""
-    return rows.resident
-
-
 def few_of(rows: Source, most: int, rng: np.random.Generator) -> Source:
     """Rows that are in memory as they are; of others a random few, brought into memory.
 
@@ -215,12 +184,7 @@ def few_of(rows: Source, most: int, rng: np.random.Generator) -> Source:
     >>> few_of(open_source([(X, X[:, 0])]), 3, np.random.default_rng(0)).n
     3
     """
-    return rows if in_memory(rows) else take(rows, most, rng)[0]
-
-
-def _rows(chunk: Chunk, at: Numbers | slice, first: int) -> Chunk:
-    weight = None if chunk.weight is None else chunk.weight[at]
-    return Chunk(chunk.X[at], chunk.Y[at], weight, first)
+    return rows if rows.resident else take(rows, most, rng)[0]
 
 
 def _double(X: NDArray[np.floating]) -> Array:

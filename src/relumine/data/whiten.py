@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 
+from relumine.arrays import Array
 from relumine.data.sources.chunks import Chunk, Source, slices
 from relumine.data.sources.samples import Samples
 from relumine.network import Network
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["Summary", "Whitening", "spanning", "summary_of", "whitening", "whitening_of"]
 
 _OFF = 1e3  # standard deviations between pivot and mean beyond which squares have lost six digits
 _INVERSE, _CLEAR = 6, 1e4  # steps of inverse iteration, and how far above the limit its estimate is clear
@@ -168,9 +164,11 @@ def spanning(source: Source) -> tuple[Whitening, Array, Summary]:
     summary = summary_of(source)
     mean, gram = summary.mean, summary.covariance
     scale = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    # sums of squares about a pivot keep six digits or more (_OFF): below 1e-10 of the mean a deviation is rounding
     varies = scale > 1e-10 * (np.abs(mean) + scale + np.finfo(float).tiny)
     scale = np.where(varies, scale, 1.0)
     values, V = np.linalg.eigh(np.where(np.outer(varies, varies), gram / np.outer(scale, scale), 0.0))
+    # less than 1e-4 of the largest deviation: nearly dependent columns, whose weights would be 1e4 times the others
     keep = values > 1e-8 * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
     root, V = np.sqrt(values[keep]), V[:, keep]
     L, inverse = V * root * scale[:, None], (V / scale[:, None] / root).T
@@ -192,6 +190,7 @@ def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = 
             "information; drop it"
         )
     correlation = gram / np.outer(scale, scale)
+    # rounding moves eigenvalues of a d × d correlation by some d·2e-16; with 1e-12 d a direction keeps three digits
     root = _clear_root(correlation, 1e-12 * d)
     if root is not None:
         return Whitening(mean, scale[:, None] * root)

@@ -70,6 +70,7 @@ class Choice:
 
     ``numbers``: the rows it was chosen by; ``residuals`` (k, q) there, each row set aside once, and its ``weight``;
     ``error``: the mean square of those over the variance of y. ``used``: rows that each start was fitted to.
+    ``tried``: whether any candidate had units.
     """
 
     width: int
@@ -80,6 +81,7 @@ class Choice:
     residuals: Array | None = None
     weight: Array | None = None
     used: int = 0
+    tried: bool = False
 
     @property
     def errors(self) -> tuple[Array, Array | None] | None:
@@ -257,7 +259,8 @@ def _chosen(table: _Table, key: Key, numbers: Numbers, fold_of: Numbers) -> Choi
         residuals[fold_of == fold] = table.few.Y[fold_of == fold] - net(table.few.X[fold_of == fold])
     error = table.mean(table.errors[key], table.seen)
     used = round(len(fold_of) * (1.0 - 1.0 / len(starts)))
-    return Choice(*key, error, starts, numbers, residuals, table.few.weight, used)
+    tried = any(width for width, _ in table.errors)
+    return Choice(*key, error, starts, numbers, residuals, table.few.weight, used, tried)
 
 
 def _widths(asked: Asked, distinct: int, d: int) -> list[int]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-__all__ = ["LEAST", "exceeded", "limit"]
+__all__ = ["LEAST", "exceeded", "few", "limit", "tail_end"]
 
 LEAST = 100  # rows: in fewer there is no tail to look at
 _TAIL, _TAIL_ROWS = 0.01, 10  # the tail is measured from ten times this share to this share, or this many rows
@@ -35,8 +35,32 @@ def exceeded(r: Array, weight: Array | None, share: float) -> float:
     return float(r[order[at]])
 
 
+def tail_end(r: Array, weight: Array | None = None, times: float = 1.0) -> float:
+    """Where the tail of r ≥ 0 (n,) leads: b = q(p)·(q(p)/q(10p))^s with s = log₁₀(10 n p ``times``).
+
+    inf where there is no tail to follow: too few rows, or as many at q(p) as at q(10p).
+    """
+    n = float(len(r) if weight is None else weight.sum())
+    if n < LEAST:
+        return float("inf")
+    near = max(_TAIL, _TAIL_ROWS / n)
+    far = min(10.0 * near, 0.5)
+    q, wide = exceeded(r, weight, near), exceeded(r, weight, far)
+    if not q > wide > 0.0:
+        return float("inf")
+    return float(q * (q / wide) ** (np.log(_BEYOND * n * near * times) / np.log(far / near)))
+
+
+def few(beyond: NDArray[np.bool_], weight: Array | None) -> bool:
+    """Whether the rows ``beyond`` (n,) are few enough to be wrong; more are a kind of row."""
+    rows, n = (
+        (float(beyond.sum()), len(beyond)) if weight is None else (float(weight[beyond].sum()), float(weight.sum()))
+    )
+    return rows <= max(_FEW, _FEW_SHARE * n)
+
+
 def limit(r: Array, weight: Array | None = None) -> float:
-    """Beyond this lie rows that do not belong: b = q(p)·(q(p)/q(10p))^s with s = log₁₀(10 n p), for errors r ≥ 0 (n,).
+    """Beyond this lie rows that do not belong, for errors r ≥ 0 (n,): the end of their tail.
 
     inf where no row is beyond, or so many that they are a kind of row.
 
@@ -49,14 +73,6 @@ def limit(r: Array, weight: Array | None = None) -> float:
     >>> 3.0 < limit(r) < 20.0
     True
     """
-    n = float(len(r) if weight is None else weight.sum())
-    if n < LEAST:
-        return float("inf")
-    near = max(_TAIL, _TAIL_ROWS / n)
-    far = min(10.0 * near, 0.5)
-    q, wide = exceeded(r, weight, near), exceeded(r, weight, far)
-    if wide <= 0.0:
-        return float("inf")
-    bound = q * (q / wide) ** float(np.log(_BEYOND * n * near) / np.log(far / near))
-    rows = float(np.sum(r > bound) if weight is None else weight[r > bound].sum())
-    return bound if 0.0 < rows <= max(_FEW, _FEW_SHARE * n) else float("inf")
+    bound = tail_end(r, weight)
+    beyond = r > bound
+    return bound if beyond.any() and few(beyond, weight) else float("inf")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,9 +17,11 @@ except ImportError as error:  # pragma: no cover
     raise ImportError("relumine.estimators needs scikit-learn: pip install scikit-learn") from error
 
 from relumine import activations
+from relumine.data.holdout import split
 from relumine.data.moments import MomentSums, features_needed
 from relumine.data.sources import Samples
 from relumine.estimators.choice import Asked, Choice, Kept, choose, choose_by_what_belongs
+from relumine.estimators.entries import Entries
 from relumine.estimators.outliers import exceeded
 from relumine.estimators.regularised import Problem, Reach, average
 from relumine.fit.parallel import Crew, cores
@@ -46,7 +49,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
     of units and the strength of a ridge on their output weights are chosen on rows set aside, ridge regression without
     units included, by a loss that a few wrong entries do not own. Each fold begins elsewhere, and the mean of the
     ``members`` networks that they found, refitted to all rows, is returned as one. Rows that do not belong to the
-    others are named in a warning and left out.
+    others are named in a warning and left out; entries of x far beyond their column are named and replaced.
 
     Parameters
     ----------
@@ -61,7 +64,8 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         Whether to try exact recovery where the data look like a network's.
     robust : bool, default True
         Whether to leave out rows whose error lies far beyond the tail of the others' errors: at most three, or one in a
-        thousand. More rows than that are a kind of row, and stay.
+        thousand. More rows than that are a kind of row, and stay. And whether to replace entries of x that lie far
+        beyond the tail of their column, here and in new rows, by the nearest value that the row's other entries allow.
     init : Network, optional
         Start from the units of this network instead of at random (one member, its width).
     warm_start : bool, default False
@@ -79,6 +83,8 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         The strength used.
     outliers_ : array of int
         Numbers of the rows that were left out.
+    wrong_entries_ : array of int, (k, 2)
+        Row and column of the entries of x that were replaced.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -135,7 +141,11 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
                 raise InvalidInput(
                     f"{name} has values beyond {_LARGEST:g}, whose squares overflow; divide {name} first"
                 )
-        samples = Samples(np.ascontiguousarray(X), y, weight)
+        entries = Entries.of(X, weight) if self.robust else None
+        self.wrong_entries_ = np.argwhere(entries.wrong(X)) if entries else np.zeros((0, 2), dtype=np.intp)
+        self._say_entries(X)
+        self._moves: list[Callable[[Array], Array]] = [] if entries is None else [entries]
+        samples = Samples(np.ascontiguousarray(entries(X) if entries else X), y, weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self._check()
         self.__dict__.pop("sums_", None)
@@ -158,9 +168,10 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             kept, choice = Kept.all(samples), choose(samples, sigma, asked, rng)
         self._say(kept, choice)
         samples, self.outliers_, self._errors = kept.samples, kept.out, choice.errors
-        self.recovery_ = self._exact(samples, choice, rng) if self.exact and init is None else None
+        untouched = split(samples, np.flatnonzero(np.isin(kept.numbers, self.wrong_entries_[:, 0])))[0]
+        self.recovery_ = self._exact(untouched, choice, rng) if self.exact and init is None else None
         if self.recovery_ is not None:
-            self.alpha_, self.network_, self._reach = 0.0, self.recovery_.network, None
+            self.alpha_, self.network_, self._moves, samples = 0.0, self.recovery_.network, [], untouched
             self._errors = np.abs(samples.Y - self.network_(samples.X).reshape(samples.Y.shape)), samples.weight
             return
         problem = Problem.of(samples, sigma, crew)
@@ -173,16 +184,31 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             net = average([[*problem.onward(start, [self.alpha_], _STEPS)][-1] for start in starts])
         vector = samples.y.ndim == 1
         self.network_ = Network(net.W, net.b, net.a[0], sigma, net.v[0], net.c[0]) if vector else net
-        self._reach = Reach.of(problem.white, samples.X)
+        self._moves = [*self._moves, Reach.of(problem.white, samples.X)]
+
+    def _say_entries(self, X: Array) -> None:
+        """Warn about entries of x that count as wrong."""
+        if not len(self.wrong_entries_):
+            return
+        names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
+        named = [f"{X[i, j]:g} in row {i}, column {names[j]}" for i, j in self.wrong_entries_]
+        warnings.warn(
+            f"{len(named)} entries of X lie far beyond the others of their column and were replaced by what the other "
+            f"entries of their rows allow: {'; '.join(named[:_NAMED])}{'; …' if len(named) > _NAMED else ''}. "
+            "New rows are treated alike; robust=False keeps them",
+            stacklevel=3,
+        )
 
     def _say(self, kept: Kept, choice: Choice) -> None:
-        """Warn about units that were asked for and not placed, and about rows that were left out."""
-        if not choice.width and self.width:
-            warnings.warn(
-                f"{len(kept.samples.Y)} rows, of which copies count once, are too few to place units: the model is "
-                f"affine, without the {self.width} units that were asked for",
-                stacklevel=4,
+        """Warn where there are no units, and about rows that were left out."""
+        if not choice.width and self.width != 0:
+            why = (
+                f"{len(kept.samples.Y)} rows, of which copies count once, are too few to place units"
+                if self.width or not choice.tried
+                else "on rows set aside, no hidden unit made the predictions better"
             )
+            asked = f"without the {self.width} units that were asked for" if self.width else "and width_ is 0"
+            warnings.warn(f"{why}: the model is ridge regression, {asked}", stacklevel=4)
         if len(kept.out):
             named = [f"{row} ({times:.0f})" for row, times in zip(kept.out, kept.times)]
             warnings.warn(
@@ -246,7 +272,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             features_needed(X.shape[1], _ORDER, kind)
             self.sums_ = MomentSums(X.shape[1], _ORDER, kind)
         self.sums_.add(np.ascontiguousarray(X), np.asarray(y, dtype=np.float64))
-        self.recovery_, self.alpha_, self._reach, self._errors = None, 0.0, None, None
+        self.recovery_, self.alpha_, self._moves, self._errors = None, 0.0, [], None
         self.network_ = self._from_moments()
         return self
 
@@ -273,13 +299,16 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
     def predict(self, X: Any) -> Array:
         """Values of the network at the rows of X: (n,) or (n, q).
 
-        Far from all rows that were seen a network goes on linearly, and a wrong entry in x could lead anywhere. So rows
-        are first moved to where rows were seen (:class:`~relumine.estimators.regularised.Reach`), which leaves those
-        alone that are there. An exact network is right everywhere, and its rows stay what they are.
+        Far from all rows that were seen a network goes on linearly, and a wrong entry in x could lead anywhere. So
+        entries far beyond their column are replaced first (:class:`~relumine.estimators.entries.Entries`), and rows are
+        moved to where rows were seen (:class:`~relumine.estimators.regularised.Reach`); rows that are there stay what
+        they are. An exact network is right everywhere, and nothing is moved.
         """
         check_is_fitted(self, "network_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.network_(X if self._reach is None else self._reach(X))
+        for move in self._moves:
+            X = move(X)
+        return self.network_(X)
 
     def predict_interval(self, X: Any, level: float = 0.9) -> tuple[Array, Array]:
         """Lower and upper ends, each (n,) or (n, q), of intervals that hold a new y with probability ``level``.

@@ -14,7 +14,7 @@ from relumine.extraction.chosen import ROUGH, Chosen, chosen_queries
 from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.judge import BoxEvidence, certificate, judge
 from relumine.extraction.lines import Ask
-from relumine.extraction.polish import Signed, polishable, polished, refitted, signed
+from relumine.extraction.polish import Signed, polishable, polished, refitted, signed, without_faint
 from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
 from relumine.extraction.sampling import Domain
 from relumine.network import Network
@@ -108,8 +108,9 @@ def _polish(state: Chosen, domain: Domain, log: Queries) -> None:
     if not polishable(net, log.n):
         return
     X, y = log.data(everything=True)
-    Z = (X - domain.centre) / domain.scale
-    state.network = polished(state.network, Z, y.reshape(len(X), -1), state.tolerance, len(state.lines) > 1)
+    state.network = polished(
+        state.network, domain.standard(X), y.reshape(len(X), -1), state.tolerance, len(state.lines) > 1
+    )
 
 
 def _finished(
@@ -124,6 +125,7 @@ def _finished(
 ) -> Recovery:
     """Signs, fresh rows, and what they say."""
     began = time.perf_counter()
+    state.network = without_faint(state.network, lambda: domain.standard(log.data(everything=True)[0]), state.tolerance)
     plain = domain.to_user(state.network).scaled()
     signs = signed(plain, activation, rough=state.rough, seconds=min(20.0, run.left))
     if not _agree(signs.network, plain, domain, state):  # what the signs took for error was not
@@ -141,7 +143,7 @@ def _finished(
         units=_known_units(status, signs, width),
         stages=(*stages, Stage("signs and certificate", time.perf_counter() - began)),
         method="lines",
-        search=_record(state, log),
+        search=_record(log, np.sqrt(np.mean((shown.truth - shown.predicted) ** 2, axis=0))),
         shown=shown,
     )
 
@@ -158,6 +160,7 @@ def _evidence(
     Z = np.vstack([looked, domain.draw(run.rng, _CONFIRM - len(looked))])
     y, predicted = ask(Z), net(domain.rows(Z))
     spread = np.maximum(y.std(axis=0), np.finfo(float).tiny)
+    left = np.sqrt(np.mean((y - predicted) ** 2, axis=0))  # (q,)
     allowed = _EXACT * spread + 100.0 * state.noise(float(domain.d) ** 0.25)
     far = domain.scale.max() * max(abs(end) for line in state.lines for end in line.reach)
     where = "inside the range" if domain.limited else f"up to {far:.0e} from the centre"
@@ -166,10 +169,11 @@ def _evidence(
         found=counted(net.m, "unit"),
         fresh=_CONFIRM,
         wrong=int((np.abs(y - predicted) > allowed).any(axis=1).sum()),
-        residual=float((np.sqrt(np.mean((y - predicted) ** 2, axis=0)) / spread).max()),
+        residual=float((left / spread).max()),
         beside=f", and so do {state.between} others beyond and between its kinks on a fresh line",
         digits=-float(np.log10(state.noise.relative)) if state.rough else None,
-        noise=float(np.linalg.norm(state.noise.level)) if state.rough else 0.0,
+        # the rounding of the answers, and what it does to the parameters: fresh rows show both
+        noise=float(np.linalg.norm(left)) if state.rough else 0.0,
         left=state.reason,
         repeats=log.apart(_AGAIN) <= ROUGH,
         open=f"anything about kinks that were not looked for: they were looked for {lines}",
@@ -206,12 +210,13 @@ def _interrupted(state: Chosen, domain: Domain, stages: list[Stage], log: Querie
         certificate=certificate(e),
         stages=tuple(stages),
         method="lines",
-        search=_record(state, log),
+        search=_record(log, state.noise.level),
     )
 
 
-def _record(state: Chosen, log: Queries) -> SearchRecord:
-    return SearchRecord(noise=tuple(state.noise.level.tolist()), rows=log.n, rows_searched=log.n)
+def _record(log: Queries, noise: Array) -> SearchRecord:
+    """``noise`` (q,): standard deviation of what is left."""
+    return SearchRecord(noise=tuple(noise.tolist()), rows=log.n, rows_searched=log.n)
 
 
 def _shaped(net: Network, log: Queries) -> Network:

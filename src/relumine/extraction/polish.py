@@ -25,7 +25,7 @@ from relumine.tensors.subsets import subsets
 
 Array = NDArray[np.float64]
 
-__all__ = ["Signed", "polishable", "polished", "refitted", "signed"]
+__all__ = ["Signed", "polishable", "polished", "refitted", "signed", "without_faint"]
 
 _COLUMNS = 1500  # parameters up to which all rows are fitted together
 _PRODUCTS = 60  # of conjugate gradients, which gain a digit in five where there are three rows a parameter
@@ -34,6 +34,7 @@ _REGULAR = 1e-11  # reciprocal condition of AᵀA: a refinement then gains five 
 _REFINED = 4  # solutions with one factor
 _SIDES = 6  # solutions at most: one suffices where no side changes
 _WEAK = 1e-4  # of the strongest unit: what noise adds to a network in single precision was 1e-6, its units 0.03
+_FAINT = 1e-6  # of the strongest unit: one that weak may be an error of another; stronger ones always showed
 _SPARES = 120  # units tried in turn: is any of them to spare?
 _VANISHES = 1e-7  # of the affine part, relative to the largest unit: what is left of it is error, not a part
 _ROUGHLY = 3e-4  # the same for answers in single precision
@@ -80,6 +81,29 @@ def _without_twins(net: Network, Z: Array, Y: Array, allowed: Array, otherwise: 
             if _off(fewer, Z, Y, allowed) <= 1.0:
                 return fewer
     return otherwise
+
+
+def without_faint(net: Network, rows: Callable[[], Array], tolerance: Callable[[Array], Array]) -> Network:
+    """Without the units that none of the ``rows`` (n, d) could have shown: they are errors of the others, not units.
+
+    A unit may go if a·relu(z), or a·relu(−z) = a·relu(z) − az with az added to the affine part, stays within the
+    ``tolerance`` at every row.
+    """
+    size = np.linalg.norm(net.a, axis=0) * np.linalg.norm(net.W, axis=1)
+    faint = np.flatnonzero(size < _FAINT * size.max(initial=0.0))
+    if not len(faint):
+        return net
+    Z, v, c, gone = rows(), net.v.copy(), net.c.copy(), []
+    allowed = tolerance(np.linalg.norm(Z, axis=1))
+    for i in faint:
+        z, a = Z @ net.W[i] + net.b[i], net.a[:, i]
+        on, off = (float((np.outer(np.maximum(side, 0.0), np.abs(a)) / allowed).max()) for side in (z, -z))
+        if min(on, off) > 1.0:
+            continue
+        gone.append(i)
+        if off < on:
+            v, c = v + np.outer(a, net.W[i]), c + a * net.b[i]
+    return net.replace(v=v, c=c).permuted(np.delete(np.arange(net.m), gone))
 
 
 def polishable(net: Network, rows: int) -> bool:

@@ -44,6 +44,10 @@ class Domain:
         X = Z if plain else np.asarray(self.centre + self.scale * Z)
         return np.clip(X, self.centre - self.scale, self.centre + self.scale) if self.limited else X
 
+    def standard(self, X: Array) -> Array:
+        """Z of the rows X."""
+        return np.asarray((X - self.centre) / self.scale)
+
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         """Z (n, d): standard Gaussian, or uniform in the range."""
         return rng.uniform(-1.0, 1.0, (n, self.d)) if self.limited else rng.normal(size=(n, self.d))

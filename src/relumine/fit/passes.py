@@ -30,7 +30,9 @@ __all__ = [
     "kept",
     "linearise",
     "product",
+    "product_homogeneous",
     "residual_squares",
+    "sides",
 ]
 
 
@@ -115,6 +117,13 @@ def active(B: Block, U: Array) -> Sums:
     return (np.asarray((B.hidden(U) > 0.0).sum(axis=1), dtype=np.float64),)
 
 
+def sides(B: Block, U: Array) -> Sums:
+    """Σ s_i s_j (m+1, m+1) of the sides s_i = ±1 of u_i·x̃ = 0 the rows lie on; the last is 1 for every row."""
+    S = np.ones((len(U) + 1, len(B.X)))
+    S[:-1][B.hidden(U) <= 0.0] = -1.0
+    return (S @ S.T,)
+
+
 def linearise(B: Block, model: Model) -> Sums:
     """Σ ω e'(z_i)(A_i·r)x̃ (m, d+1), and the slopes' Σ ω e'(z_i)e'(z_j) (m, m) and Σ ω e'(z_i) (m,)."""
     B = B._replace(kept=Kept(Z=B.hidden(model.U)))
@@ -130,11 +139,8 @@ def product(B: Block, model: Model, dU: Array, dA: Array, dtau: Array, free: sli
 
     The model changes by E = Σ_i A_i e'(z_i)(δu_i·x̃) + Σ_i δA_i e(z_i) + δτᵀx̃, with δτ zero but for those rows.
     """
-    B, degree = B.cast(model.U.dtype), model.shape.degree
-    used = B.X[:, free]
-    if degree is not None and dA.shape[-1] == 1:
-        return _product_homogeneous(B, model, dU, dA, used, dtau, degree)
-    parts = []
+    B = B.cast(model.U.dtype)
+    used, parts = B.X[:, free], []
     for j in range(len(dU)):
         F, D = model.features(B), model.slopes(B)
         T = np.matmul(dU[j], B.X.T, out=scratch("T", *D.shape, dtype=D.dtype))
@@ -145,23 +151,23 @@ def product(B: Block, model: Model, dU: Array, dA: Array, dtau: Array, free: sli
     return _double(*(np.stack(part) for part in zip(*parts)))
 
 
-def _product_homogeneous(B: Block, model: Model, dU: Array, dA: Array, used: Array, dtau: Array, degree: float) -> Sums:
-    """The same where e(z) = e'(z) z/degree and there is one output: e itself is not needed.
+def product_homogeneous(B: Block, model: Model, V: Array, dtau: Array, free: slice) -> Sums:
+    """Σ ω E e'(z_i)x̃ (k, m, d+1) and Σ ω E x̃ (k, free, 1) for k changes E = Σ_i e'(z_i)(v_i·x̃) + δτ·x̃ of one output.
 
-    E = Σ_i e'(z_i)((A_i δu_i + δA_i u_i/degree)·x̃) + δτ·x̃, and Σ E e(z_i) = u_i·(Σ E e'(z_i) x̃)/degree.
+    That is all a product needs where e(z) = e'(z) z/degree: e itself is not. V (k, m, d+1), δτ (k, free, 1).
     """
-    D, k = model.slopes(B), len(dU)
-    m, n = D.shape
+    B = B.cast(model.U.dtype)
+    D, used = model.slopes(B), B.X[:, free]
+    k, (m, n) = len(V), D.shape
     flat = scratch("T", k * m, n, dtype=D.dtype)
-    np.matmul((model.A * dU + (dA / degree) * model.U).reshape(k * m, -1), B.X.T, out=flat)
+    np.matmul(V.reshape(k * m, -1), B.X.T, out=flat)
     T = flat.reshape(k, m, n)
     T *= D
     E = np.ones(m, D.dtype) @ T
     E += (used @ dtau[0, :, 0])[None] if k == 1 else dtau[:, :, 0] @ used.T
     E = B.weigh(E)
     np.multiply(D, E[:, None, :], out=T)
-    P = (flat @ B.X).reshape(k, m, -1)
-    return _double(model.A * P, np.einsum("ij,kij->ki", model.U, P)[:, :, None] / degree, (E @ used)[:, :, None])
+    return _double((flat @ B.X).reshape(k, m, -1), (E @ used)[:, :, None])
 
 
 def _double(*parts: Array) -> Sums:

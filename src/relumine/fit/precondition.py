@@ -54,7 +54,9 @@ def across(lin: Linearisation, damping: Array) -> Preconditioner:
         K[:m, m:] = first[:, None] * at.A
         K[m:, :m] = K[:m, m:].T
     K[np.diag_indices(m)] += _SHIFT * np.trace(K[:m, :m]) / m
-    factor, gram = cho_factor(K), cho_factor(at.G + _SHIFT * np.trace(at.G) / m * np.eye(m))
+    # G is what is left of the squares of the features without their affine part: rounding is relative to all of them
+    squares = float(np.trace(at.G)) + float(np.sum(at.C**2))
+    factor, gram = cho_factor(K), cho_factor(at.G + _SHIFT * squares / m * np.eye(m))
 
     def apply(x: Unknowns) -> Unknowns:
         stacked = _solved(factor, np.concatenate([x.U, np.swapaxes(x.tau, -1, -2)], axis=-2))

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from relumine.fit.precondition import Preconditioner, precondition
 from relumine.fit.projection import Linearisation, Unknowns
@@ -48,9 +48,8 @@ class Dense:
         m, D = self.g.shape
         system = self.H.copy()
         system[np.diag_indices(m * D)] += np.repeat(damping, D)
-        try:
-            step = cho_solve(cho_factor(system, overwrite_a=True, check_finite=False), self.g.ravel())
-        except LinAlgError:
+        _, step, failed = dposv(system.T, self.g.ravel(), overwrite_a=True)
+        if failed:
             return None
         predicted = float(step @ (2.0 * self.g.ravel() - self.H @ step))
         return Solution(step.reshape(m, D), predicted, 1)

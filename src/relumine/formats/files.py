@@ -12,8 +12,6 @@ from typing import BinaryIO, Final
 
 from relumine.results import ModelFileError, NotWritten
 
-__all__ = ["LARGEST", "checked_size", "read_bytes", "write_atomically"]
-
 LARGEST = 1 << 28  # bytes of a model file: 33 million parameters; reading takes about three times that
 _ELSEWHERE: Final = "name a file elsewhere"
 _REMEDIES: Final = (

@@ -3,49 +3,53 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.formats.files import read_bytes
 from relumine.formats.json_text import parsed
-from relumine.formats.parameters import ARRAYS, UNLABELLED, Labels, Parameters, check_meta, check_origin, described
+from relumine.formats.layouts import Layout
+from relumine.formats.parameters import WORDS
 from relumine.results import ModelFileError
-
-__all__ = ["read", "to_bytes"]
 
 _MOST = 1 << 24  # 16 MB of text: lists of Python objects take up to twenty times that
 
 
-def to_bytes(p: Parameters, labels: Labels = UNLABELLED) -> bytes:
+def to_bytes(arrays: Mapping[str, NDArray[Any]], words: Mapping[str, str], features: Sequence[str] = ()) -> bytes:
     """The file's content."""
-    head: dict[str, Any] = described(p.sigma, labels)
-    arrays = {name: array.tolist() for name, array in p.arrays().items()}
     # an empty list has no shape: the number of inputs would be lost with the last unit
-    head["shape"] = list(p.W.shape)
-    return (json.dumps(head | arrays, allow_nan=False) + "\n").encode()
+    shape = {"shape": list(arrays["W"].shape)} if "W" in arrays else {}
+    content = {**words, **shape, **{name: array.tolist() for name, array in arrays.items()}}
+    return (json.dumps(content, allow_nan=False) + "\n").encode()
 
 
-def read(path: Path) -> tuple[Parameters, Labels]:
-    """Read an object with W, b, a and, where they are there, v, c and activation."""
+def read(path: Path, layout: Layout) -> tuple[dict[str, NDArray[np.float64]], dict[str, str]]:
+    """Arrays and words of an object; what else it holds is left alone."""
     content = parsed(path, _MOST)
     if not isinstance(content, dict):
         raise ModelFileError(f"{path} is a JSON file, but not a relumine network")
-    check_origin(str(path), "JSON", content.get("format"), content.get("version"))
-    missing = {"W", "b", "a"} - set(content)
-    if missing:
-        raise ModelFileError(f"{path} is damaged: missing {', '.join(sorted(missing))}")
-    arrays = {name: _array(path, name, content[name]) for name in ARRAYS if content.get(name) is not None}
-    if not arrays["W"].size:
-        arrays["W"] = _empty(path, content.get("shape"))
-        if arrays["a"].ndim == 2:
-            arrays["a"] = arrays["a"].reshape(len(arrays["a"]), 0)
-    meta = {key: content.get(key, default) for key, default in (("activation", "relu"), ("status", ""), ("link", ""))}
-    if not all(isinstance(word, str) for word in meta.values()):
+    words = {name: content[name] for name in WORDS if name in content}
+    words |= {"version": str(words["version"])} if "version" in words else {}
+    if not all(isinstance(word, str) for word in words.values()):
         raise ModelFileError(f"{path} is damaged: the activation, the status or the link is not a word")
-    p = Parameters(arrays["W"], arrays["b"], arrays["a"], arrays.get("v"), arrays.get("c"), meta["activation"])
-    return p, check_meta(str(path), meta, p)
+    arrays = {name: _array(path, name, content[name]) for name in layout.names if content.get(name) is not None}
+    if "W" in arrays and not arrays["W"].size:
+        arrays["W"] = _empty(path, content.get("shape"))
+        if "a" in arrays and arrays["a"].ndim == 2:
+            arrays["a"] = arrays["a"].reshape(len(arrays["a"]), 0)
+    return arrays, words
+
+
+def form(path: Path) -> str:
+    """Which layout the file says it has, near its beginning."""
+    head = read_bytes(path)[:200].decode(errors="replace")
+    found = re.search(r'"format":\s*"([^"]*)"', head)
+    return "" if found is None else found[1]
 
 
 def _array(path: Path, name: str, value: Any) -> NDArray[np.float64]:

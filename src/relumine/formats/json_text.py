@@ -9,8 +9,6 @@ from typing import Any, NoReturn
 from relumine.formats.files import read_bytes
 from relumine.results import ModelFileError
 
-__all__ = ["parsed"]
-
 # A parsed value takes up to 32 bytes as a number and 64 as a list, an object or a text, however short it is in the
 # file: `[],` is three bytes. A network of a million parameters with standard errors has 4·10⁶ values in 2·10⁵ lists.
 _VALUES, _CONTAINERS, _TEXTS = 1 << 23, 1 << 20, 1 << 20

@@ -1,10 +1,11 @@
-"""numpy's npz: a zip of arrays W, b, a and, where they are there, v, c, activation, format and version."""
+"""numpy's npz: a zip of the arrays, and of the words as arrays of one string."""
 
 from __future__ import annotations
 
 import io
 import zipfile
 import zlib
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,36 +15,32 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from relumine.formats.files import LARGEST, checked_size
-from relumine.formats.parameters import ARRAYS, UNLABELLED, Labels, Parameters, check_meta, check_origin, signed
+from relumine.formats.layouts import LAYERS, Layout
+from relumine.formats.parameters import WORDS
 from relumine.results import ModelFileError
 
-__all__ = ["arrays", "read", "to_bytes"]
-
-_WORDS = ("format", "version", "activation", "status", "link", "sha256")
 _EXPANSION, _SMALL = 16, 1 << 20  # weights hardly compress: a file that claims more than this is a bomb
 
 
-def to_bytes(p: Parameters, labels: Labels = UNLABELLED) -> bytes:
+def to_bytes(arrays: Mapping[str, NDArray[Any]], words: Mapping[str, str], features: Sequence[str] = ()) -> bytes:
     """The file's content; ``np.load(path, allow_pickle=False)`` reads it anywhere."""
-    numbers = p.arrays()
-    content: dict[str, Any] = signed(numbers, p.sigma, labels) | numbers
+    content: dict[str, Any] = {**words, **arrays}
     buffer = io.BytesIO()
     np.savez(buffer, **content)
     return buffer.getvalue()
 
 
-def read(path: Path) -> tuple[Parameters, Labels]:
-    """Read a network; W, b and a are enough."""
-    found = arrays(path, ARRAYS, _WORDS)
-    if "format" in found:
-        check_origin(str(path), "npz", str(found["format"]), str(found.get("version", "?")))
-    missing = {"W", "b", "a"} - set(found)
-    if missing:
-        raise ModelFileError(f"{path} holds no network: missing {', '.join(sorted(missing))}")
-    meta = {key: str(found[key]) for key in _WORDS if key in found}
-    sigma = meta.get("activation", "relu")
-    p = Parameters(found["W"], found["b"], found["a"], found.get("v"), found.get("c"), sigma)
-    return p, check_meta(str(path), meta, p)
+def read(path: Path, layout: Layout) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Arrays and words."""
+    found = arrays(path, layout.names, WORDS)
+    words = {name: str(found.pop(name)) for name in WORDS if name in found}
+    return found, words
+
+
+def form(path: Path) -> str:
+    """Which layout the file says it has, or its arrays show."""
+    found = arrays(path, (), ("format",))
+    return str(found["format"]) if found else LAYERS.form if arrays(path, ("W1",)) else ""
 
 
 def arrays(

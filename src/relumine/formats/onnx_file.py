@@ -5,9 +5,10 @@ z = Gemm(x, W, b);  h = σ(z);  y = Gemm(h, a, c) [+ x v];  [the link];  [Squeez
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,22 +16,12 @@ from numpy.typing import NDArray
 from relumine import activations
 from relumine.activations import Activation, steps_of
 from relumine.formats.files import checked_size, read_bytes
-from relumine.formats.onnx_graph import foreign
+from relumine.formats.layouts import LAYERS, Layout
+from relumine.formats.onnx_graph import SIGMAS, foreign
 from relumine.formats.onnx_wire import bounded
-from relumine.formats.parameters import (
-    FORMAT,
-    UNLABELLED,
-    Labels,
-    Parameters,
-    check_meta,
-    check_origin,
-    check_shape,
-    signed,
-)
+from relumine.formats.parameters import Parameters, check_shape
 from relumine.links import form_of
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
-
-__all__ = ["ending", "read", "sigma_nodes", "to_bytes"]
 
 _NAME = "relumine"  # of the producer and of the graph
 _OPSET, _IR = 17, 8  # old enough for every runtime of the last years
@@ -44,40 +35,44 @@ def _onnx() -> Any:
 
 
 def to_bytes(
+    arrays: Mapping[str, NDArray[Any]],
+    words: Mapping[str, str],
+    maps: Sequence[tuple[str, str]],
     p: Parameters,
-    labels: Labels = UNLABELLED,
-    dtype: Literal["float64", "float32"] = "float64",
+    link: str,
 ) -> bytes:
-    """The file's content. Input ``X`` (N, d), output ``Y`` (N,) or (N, q)."""
+    """The file's content. Input ``X`` (N, d), output ``Y`` (N,) or (N, q); ``maps``: names of the affine maps."""
     onnx = _onnx()
-    h, kind = onnx.helper, np.dtype(dtype)
-    element = h.np_dtype_to_tensor_dtype(kind)
-    arrays: dict[str, NDArray[Any]] = dict(p.arrays())
-    if any(np.abs(array).max(initial=0.0) > np.finfo(kind).max for array in arrays.values()):
-        raise InvalidInput("some parameters are beyond the range of float32; export with dtype='float64'")
-    arrays = {name: array.astype(kind) for name, array in arrays.items()}
-    constants = {name: arrays[name] for name in "Wb"}
-    constants |= {"a": np.atleast_2d(arrays["a"]), "c": np.atleast_1d(arrays["c"])}
-    nodes = [h.make_node("Gemm", ["X", "W", "b"], ["z"], transB=1)]
-    nodes += sigma_nodes(h, activations.get(p.activation), kind, constants)
-    nodes.append(h.make_node("Gemm", ["h", "a", "c"], ["units"], transB=1))
-    result = "units"
-    if arrays["v"].any():
+    h, kind = onnx.helper, arrays[maps[0][0]].dtype
+    constants: dict[str, NDArray[Any]] = {}
+    for W, b in maps:
+        constants |= {W: np.atleast_2d(arrays[W]), b: np.atleast_1d(arrays[b])}
+    nodes: list[Any] = []
+    before, value = "", "X"
+    for W, b in maps[:-1]:
+        layer = W[1:]  # "" or the number of the layer
+        nodes.append(h.make_node("Gemm", [value, W, b], [f"z{layer}"], transB=1))
+        nodes += sigma_nodes(h, activations.get(p.activation), kind, constants, layer)
+        before, value = value, f"h{layer}"
+    nodes.append(h.make_node("Gemm", [value, *maps[-1]], ["units"], transB=1))
+    value = "units"
+    if "v" in arrays and arrays["v"].any():
         constants["v"] = np.atleast_2d(arrays["v"])
-        nodes.append(h.make_node("Gemm", ["X", "v", "units"], ["sum"], transB=1))
-        result = "sum"
-    last, outputs = ending(h, result, p.a.ndim == 1, len(constants["a"]), labels.link)
+        nodes.append(h.make_node("Gemm", [before, "v", "units"], ["sum"], transB=1))
+        value = "sum"
+    last, outputs = ending(h, value, p.plain, len(constants[maps[-1][0]]), link)
     constants |= {"axis": np.array([1])} if not outputs else {}
+    element = h.np_dtype_to_tensor_dtype(kind)
     graph = h.make_graph(
         [*nodes, *last],
         _NAME,
-        [h.make_tensor_value_info("X", element, ["N", p.W.shape[1]])],
+        [h.make_tensor_value_info("X", element, ["N", constants[maps[0][0]].shape[1]])],
         [h.make_tensor_value_info("Y", element, ["N", *outputs])],
         [onnx.numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
     )
     model = h.make_model(graph, producer_name=_NAME, opset_imports=[h.make_opsetid("", _OPSET)])
     model.ir_version = _IR
-    h.set_model_props(model, signed(arrays, p.sigma, labels))  # the numbers as they are written: in dtype
+    h.set_model_props(model, dict(words))
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString())
 
@@ -121,22 +116,34 @@ def sigma_nodes(
     return nodes
 
 
-def read(path: Path) -> tuple[Parameters, Labels]:
-    """The network in a graph: our own exactly, those of other tools where they are one hidden layer and no more."""
+def read(path: Path, layout: Layout) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Arrays and words of a graph: our own exactly, those of other tools where they are such a network and no more."""
     model = _model(path)
     names = [tensor.name for tensor in model.graph.initializer]
     if len(set(names)) < len(names):
         raise ModelFileError(f"{path} is damaged: two of its tensors have the same name")
     constants = {tensor.name: constant(path, tensor) for tensor in model.graph.initializer}
-    meta = {entry.key: entry.value for entry in model.metadata_props}
-    if not all(isinstance(word, str) for entry in meta.items() for word in entry):
+    words = {entry.key: entry.value for entry in model.metadata_props}
+    if not all(isinstance(word, str) for entry in words.items() for word in entry):
         raise ModelFileError(f"{path} is damaged: its metadata are not text")
-    if meta.get("format") == FORMAT:
-        p = _own(path, model.graph, constants, meta)
-        return p, check_meta(str(path), meta, p)
+    if words.get("format") == layout.form:
+        plain = words.get("link") == "two classes" or any(node.op_type == "Squeeze" for node in model.graph.node)
+        return layout.of_graph(str(path), constants, plain), words
+    if "relumine" in words.get("format", ""):
+        return {}, words
     if model.producer_name == _NAME or model.graph.name == _NAME:
         raise ModelFileError(f"{path} is damaged: it was written by relumine, and does not say so in its metadata")
-    return foreign(path, model.graph, constants, lambda tensor: constant(path, tensor)), UNLABELLED
+    p = foreign(path, model.graph, constants, lambda tensor: constant(path, tensor))
+    return layout.arrays(p), layout.words(p)
+
+
+def form(path: Path) -> str:
+    """Which layout the file says it has, or, of another tool's graph, its activations show."""
+    model = _model(path)
+    words = {str(entry.key): str(entry.value) for entry in model.metadata_props}  # a damaged one may hold bytes
+    if words.get("format", "").startswith(_NAME):
+        return words["format"]
+    return LAYERS.form if sum(node.op_type in SIGMAS for node in model.graph.node) > 1 else ""
 
 
 def _model(path: Path) -> Any:
@@ -155,21 +162,6 @@ def _model(path: Path) -> Any:
     if not whole:
         raise ModelFileError(f"{path} has parts that the onnx package does not know: damaged, or of a newer version")
     return model
-
-
-def _own(path: Path, graph: Any, constants: dict[str, NDArray[Any]], meta: dict[str, str]) -> Parameters:
-    """The parameters in a graph that :func:`to_bytes` wrote."""
-    check_origin(str(path), "ONNX", meta["format"], meta.get("version"))
-    missing = {"W", "b", "a", "c"} - set(constants)
-    if missing:
-        raise ModelFileError(f"{path} is damaged: missing {', '.join(sorted(missing))}")
-    W, a, c = constants["W"], np.atleast_2d(constants["a"]), np.atleast_1d(constants["c"])
-    v = np.atleast_2d(constants.get("v", np.zeros((len(a), *W.shape[1:]))))  # left out of the graph where it is zero
-    if meta.get("link") == "two classes" or any(node.op_type == "Squeeze" for node in graph.node):
-        if {len(a), len(v), len(c)} != {1}:
-            raise ModelFileError(f"{path} is damaged: one output is declared, and its weights are of several")
-        a, v, c = a[0], v[0], c[0]
-    return Parameters(W, constants["b"], a, v, c, meta.get("activation", "relu"))
 
 
 def constant(path: Path, tensor: Any) -> NDArray[Any]:

@@ -1,7 +1,7 @@
-"""Reading a graph of another tool: input → linear → σ → linear → output, whatever the nodes are called.
+"""Reading a graph of another tool: input → linear → σ → … → linear → output, whatever the nodes are called.
 
-Every value in the graph is one of four things, and every node leads from one to the next. A graph that needs a fifth
-thing is not a one-hidden-layer network and is refused by name.
+Every value in the graph is a hidden layer (the input is layer 0), a linear map of one, or the sum of linear maps of two
+that follow each other; every node leads from one to the next. A graph that needs anything else is refused by name.
 """
 
 from __future__ import annotations
@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.formats.parameters import Parameters
 from relumine.results import ModelFileError
 
-Array = NDArray[np.float64]
-
-__all__ = ["foreign"]
-
-_SIGMAS = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Erf": "erf"}
+SIGMAS = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Erf": "erf", "LeakyRelu": "leaky_relu"}
 _SAME = ("Identity", "Cast", "Dropout", "Flatten", "Reshape", "Squeeze")
 _FLOATS = (1, 11)  # what a Cast may lead to: single or double precision
 # Attributes by their type (1 float, 2 integer, 4 tensor, 7 integers). There is no checksum, so an attribute that nobody
@@ -37,36 +34,48 @@ _KNOWN = {
     "Transpose": {"perm": 7},
     "Constant": {"value": 4},
 }
-_MOST_NODES = 64
+_MOST_NODES = 512  # some eight for each of sixty layers
 
 
 @dataclass(frozen=True)
 class Value:
-    """``matrix`` (k, j) applied to ``of`` ("input" or "hidden") plus ``constant`` (k,); None: the thing itself."""
+    """``matrix`` (k, j) applied to hidden layer ``layer`` plus ``constant`` (k,); None: the layer itself.
 
-    of: str
+    ``skip`` (k, i): applied to the layer before it, and added.
+    """
+
+    layer: int
     matrix: Array | None = None
     constant: Array | None = None
+    skip: Array | None = None
+
+
+class Hidden(NamedTuple):
+    """A hidden layer σ(W· + b)."""
+
+    sigma: str
+    W: Array
+    b: Array
 
 
 class _TooMuch(Exception):
-    """Why a graph is not one hidden layer."""
+    """Why a graph is not such a network."""
 
 
 def foreign(
     path: Path, graph: Any, constants: Mapping[str, NDArray[Any]], to_array: Callable[[Any], NDArray[Any]]
 ) -> Parameters:
-    """The parameters of a graph made of Gemm, MatMul, Add and one activation."""
+    """The parameters of a graph made of Gemm, MatMul, Add and one kind of activation."""
     known = dict(constants)
     inputs = [entry.name for entry in graph.input if entry.name not in known]
     values: dict[str, Value] = {}
-    hidden: list[tuple[str, Array, Array]] = []
+    hidden: list[Hidden] = []
     try:
         if len(inputs) != 1 or len(graph.output) != 1:
             raise _TooMuch(f"it has {len(inputs)} inputs and {len(graph.output)} outputs, and not one of each")
         if len(graph.node) > _MOST_NODES:
             raise _TooMuch(f"it has {len(graph.node)} nodes")
-        values[inputs[0]] = Value("input")
+        values[inputs[0]] = Value(0)
         for node in graph.node:
             operands = [name for name in node.input if name]
             _sound(node, {*known, *values})
@@ -80,7 +89,7 @@ def foreign(
         return _result(values.get(graph.output[0].name), hidden)
     except _TooMuch as reason:
         raise ModelFileError(
-            f"{path} is not a network of one hidden layer that can be read: {reason}. "
+            f"{path} is not a chain of linear maps and activations that can be read: {reason}. "
             "It can still be queried: rl.extract takes an ONNX file"
         ) from None
 
@@ -110,7 +119,7 @@ def _step(
     operands: list[str],
     values: Mapping[str, Value],
     known: Mapping[str, NDArray[Any]],
-    hidden: list[tuple[str, Array, Array]],
+    hidden: list[Hidden],
 ) -> Value:
     """What a node makes of its operands."""
     op = node.op_type
@@ -122,25 +131,25 @@ def _step(
         raise _TooMuch("it rounds values to another kind of number")
     if op == "Flatten" and _attributes(node).get("axis", 1) != 1:
         raise _TooMuch("it flattens rows into each other")
+    first = moving[0]
     if op in _SAME and len(moving) == 1:
-        return moving[0]
+        return first
     if op in ("Gemm", "MatMul") and len(moving) == 1 and fixed and operands[0] in values:
         matrix, constant = _linear(node, fixed)
-        if moving[0].matrix is not None or moving[0].constant is not None:
+        if first.matrix is not None or first.constant is not None:
             raise _TooMuch("two linear maps follow each other")
-        return Value(moving[0].of, matrix, constant)
+        return Value(first.layer, matrix, constant)
     if op == "Add" and len(moving) == 2:
-        return _sum(moving[0], moving[1])
-    if op in ("Add", "Sub") and len(moving) == 1 and moving[0].matrix is not None and operands[0] in values:
-        return replace(moving[0], constant=_shifted(moving[0], fixed[0] if op == "Add" else -fixed[0]))
-    if op == "Add" and len(moving) == 1 and moving[0].matrix is not None:
-        return replace(moving[0], constant=_shifted(moving[0], fixed[0]))
-    if op in (*_SIGMAS, "LeakyRelu") and moving[0].of == "input" and moving[0].matrix is not None and not hidden:
-        slope = _attributes(node).get("alpha", 0.01)
-        sigma = _SIGMAS.get(op) or f"leaky_relu({float(f'{slope:.7g}')!r})"
-        matrix = moving[0].matrix
-        hidden.append((sigma, matrix, _shifted(moving[0], np.zeros(()))))
-        return Value("hidden")
+        return _sum(first, moving[1])
+    if op in ("Add", "Sub") and len(moving) == 1 and first.matrix is not None and operands[0] in values:
+        return replace(first, constant=_shifted(first, fixed[0] if op == "Add" else -fixed[0]))
+    if op == "Add" and len(moving) == 1 and first.matrix is not None:
+        return replace(first, constant=_shifted(first, fixed[0]))
+    if op in SIGMAS and first.layer == len(hidden) and first.matrix is not None and first.skip is None:
+        slope = float(f"{_attributes(node).get('alpha', 0.01):.7g}")
+        sigma = f"leaky_relu({slope!r})" if op == "LeakyRelu" else SIGMAS[op]
+        hidden.append(Hidden(sigma, first.matrix, _shifted(first, np.zeros(()))))
+        return Value(len(hidden))
     raise _TooMuch(f"the node {op} has no place in one")
 
 
@@ -171,30 +180,27 @@ def _broadcast(constant: Array, k: int) -> Array:
 
 
 def _sum(one: Value, two: Value) -> Value:
-    """Units and a linear part from the input: a skip connection is kept as a pair in ``of``."""
-    if {one.of, two.of} != {"input", "hidden"} or one.matrix is None or two.matrix is None:
+    """Units and a linear part of what stands in front of them: a skip connection."""
+    units, skip = (one, two) if one.layer > two.layer else (two, one)
+    simple = units.skip is None and skip.skip is None and units.layer == skip.layer + 1
+    if not simple or units.matrix is None or skip.matrix is None:
         raise _TooMuch("it adds values that are not the units and a linear part")
-    if one.matrix.shape[0] != two.matrix.shape[0]:
+    if len(units.matrix) != len(skip.matrix):
         raise _TooMuch("it adds values of different sizes")
-    units, skip = (one, two) if one.of == "hidden" else (two, one)
-    assert units.matrix is not None
-    assert skip.matrix is not None
-    both = np.concatenate([units.matrix, skip.matrix], axis=1)
-    return Value("both", both, _shifted(one, np.zeros(())) + _shifted(two, np.zeros(())))
+    constant = _shifted(units, np.zeros(())) + _shifted(skip, np.zeros(()))
+    return Value(units.layer, units.matrix, constant, skip.matrix)
 
 
-def _result(value: Value | None, hidden: list[tuple[str, Array, Array]]) -> Parameters:
-    if value is None or not hidden or value.matrix is None or value.of not in ("hidden", "both"):
+def _result(value: Value | None, hidden: list[Hidden]) -> Parameters:
+    if value is None or not hidden or value.matrix is None or value.layer != len(hidden):
         raise _TooMuch("its output is not a linear map of hidden units")
-    sigma, W, b = hidden[0]
-    c = _shifted(value, np.zeros(()))
-    a, v = value.matrix[:, : len(W)], value.matrix[:, len(W) :]
-    if a.shape[1] != len(W) or v.shape[1] not in (0, W.shape[1]):
-        raise _TooMuch(f"{len(W)} hidden units meet {a.shape[1]} output weights")
-    skip = v if v.shape[1] else None
-    if len(a) == 1:  # one output is a plain number
-        return Parameters(W, b, a[0], None if skip is None else skip[0], c[0], sigma)
-    return Parameters(W, b, a, skip, c, sigma)
+    if len({layer.sigma for layer in hidden}) > 1:
+        raise _TooMuch(f"it has different activations: {', '.join(layer.sigma for layer in hidden)}")
+    W, inputs = value.matrix, len(hidden[-1].W)
+    if W.shape[1] != inputs or (value.skip is not None and value.skip.shape[1] != hidden[-1].W.shape[1]):
+        raise _TooMuch(f"{inputs} hidden units meet {W.shape[1]} output weights")
+    weights, biases = [*(layer.W for layer in hidden), W], [*(layer.b for layer in hidden)]
+    return Parameters.of(weights, [*biases, _shifted(value, np.zeros(()))], value.skip, hidden[0].sigma)
 
 
 def _folded(node: Any, operands: list[NDArray[Any]]) -> NDArray[Any]:

@@ -1,52 +1,38 @@
-"""What every format holds, and the checks they share."""
+"""What every format holds: affine maps with σ between them, and a few words beside the numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.activations import Activation
-from relumine.links import WORDS
+from relumine.arrays import Array
+from relumine.links import WORDS as LINKS
 from relumine.results import Labels, ModelFileError, Status
 
-Array = NDArray[np.float64]
-
-__all__ = [
-    "ARRAYS",
-    "FORMAT",
-    "UNLABELLED",
-    "Labels",
-    "Parameters",
-    "check_meta",
-    "check_origin",
-    "check_said",
-    "check_shape",
-    "described",
-    "said",
-    "signed",
-]
-
-FORMAT, VERSION = "relumine.network", "1"
-ARRAYS = ("W", "b", "a", "v", "c")
-_KNOWN = {"format", "version", "activation", "status", "link", "features", "features_sha256"}
+UNLABELLED: Final = Labels()
+VERSION: Final = "1"
+WORDS: Final[tuple[str, ...]] = (  # that a file may say beside its arrays
+    *("format", "version", "activation", "outputs", "status", "link"),
+    *("sha256", "features", "features_sha256"),
+)
 _LONGEST = 1 << 22  # entries along one side: an array without entries may claim any
 
 
 class Parameters(NamedTuple):
-    """W (m, d), b (m,), a (m,) or (q, m), v (d,) or (q, d), c () or (q,), and σ or its name.
+    """Affine maps (W, b), input side first, with σ between two of them; the last is the output.
 
-    What a reader returns has the right kind of numbers; :class:`~relumine.network.Network` checks shapes and values.
+    An output W of shape (m,), with a number as b, is a network whose output is a plain number. ``v`` is the linear part
+    of the output, of what stands in front of the last hidden layer; None for none. What a reader returns has the right
+    kind of numbers; the class that holds a network checks shapes and values.
     """
 
-    W: Array
-    b: Array
-    a: Array
-    v: Array | None
-    c: Array | None
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+    v: Array | None = None
     activation: str | Activation = "relu"
 
     @property
@@ -54,26 +40,27 @@ class Parameters(NamedTuple):
         """The name of σ."""
         return self.activation if isinstance(self.activation, str) else self.activation.name
 
-    def arrays(self) -> dict[str, Array]:
-        """The arrays by name, contiguous; v and c must be there."""
-        return {name: np.array(getattr(self, name), dtype=np.float64, order="C") for name in ARRAYS}
+    @property
+    def plain(self) -> bool:
+        """Whether the output is a plain number."""
+        return self.weights[-1].ndim == 1
+
+    @classmethod
+    def of(cls, weights: Sequence[Array], biases: Sequence[Array], v: Array | None, sigma: str) -> Parameters:
+        """From matrices and vectors of another tool: one output becomes a plain number."""
+        if len(weights[-1]) == 1:
+            weights, biases = [*weights[:-1], weights[-1][0]], [*biases[:-1], biases[-1][0]]
+            v = None if v is None else v[0]
+        return cls(tuple(weights), tuple(biases), v, sigma)
 
 
-UNLABELLED: Final = Labels()
-
-
-def digest(arrays: Mapping[str, Array], sigma: str) -> str:
+def digest(arrays: Mapping[str, Array], order: Sequence[str], sigma: str) -> str:
     """A checksum of σ, shapes and values: a changed bit in a file is seen, not loaded."""
     total = sha256(sigma.encode())
-    for name in ARRAYS:
+    for name in order:
         total.update(f"{name}{arrays[name].shape}".encode())
         total.update(np.ascontiguousarray(arrays[name], dtype="<f8").tobytes())
     return total.hexdigest()
-
-
-def described(sigma: str, labels: Labels) -> dict[str, str]:
-    """What a file says of itself: its format, σ, how the recovery ended, the link."""
-    return {"format": FORMAT, "version": VERSION, "activation": sigma, **said(labels)}
 
 
 def said(labels: Labels) -> dict[str, str]:
@@ -81,37 +68,17 @@ def said(labels: Labels) -> dict[str, str]:
     return {name: word for name, word in (("status", labels.status), ("link", labels.link)) if word}
 
 
-def signed(arrays: Mapping[str, Array], sigma: str, labels: Labels) -> dict[str, str]:
-    """The same with a checksum of the numbers."""
-    return {**described(sigma, labels), "sha256": digest(arrays, sigma)}
+def check_said(where: str, words: Mapping[str, str]) -> Labels:
+    """Status and link as a file says them.
 
-
-def check_origin(where: str, kind: str, form: Any, version: Any) -> None:
-    """Whether a file says that it holds a network, in a version known here."""
-    if form != FORMAT:
-        raise ModelFileError(f"{where} is a {kind} file, but not a relumine network")
-    if str(version) != VERSION:
-        raise ModelFileError(f"{where} has format version {version!r}; this relumine reads {VERSION!r}; upgrade")
-
-
-def check_meta(where: str, meta: Mapping[str, str], p: Parameters) -> Labels:
-    """The labels of a file whose numbers match its checksum.
-
-    A file without a checksum may come from another program; but then a key that nobody writes is a damaged one.
+    A file without a checksum may come from another program; but then a word that nobody writes is a damaged one.
     """
-    if "sha256" in meta and meta["sha256"] != digest(p.arrays(), p.sigma):
-        raise ModelFileError(f"{where} is damaged: its numbers do not match its checksum")
-    if "sha256" not in meta and set(meta) - _KNOWN:
-        raise ModelFileError(f"{where} is damaged: unknown metadata {sorted(set(meta) - _KNOWN)[0]!r} and no checksum")
-    return check_said(where, meta)
-
-
-def check_said(where: str, meta: Mapping[str, str]) -> Labels:
-    """Status and link as a file says them."""
-    status, link = meta.get("status", ""), meta.get("link", "")
+    if "sha256" not in words and set(words) - set(WORDS):
+        raise ModelFileError(f"{where} is damaged: unknown metadata {min(set(words) - set(WORDS))!r} and no checksum")
+    status, link = words.get("status", ""), words.get("link", "")
     if status and status not in {known.value for known in Status}:
         raise ModelFileError(f"{where} is damaged: {status!r} is no status")
-    if link and link not in WORDS:
+    if link and link not in LINKS:
         raise ModelFileError(f"{where} is damaged: {link!r} is no link")
     return Labels(status=status, link=link)
 

@@ -1,39 +1,36 @@
-"""safetensors, the native format: float64 tensors W, b, a, v, c; what they are and a checksum in the metadata."""
+"""safetensors, the native format: float64 tensors; what they are and a checksum in the metadata."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
+from relumine.arrays import Array
 from relumine.formats.files import checked_size
-from relumine.formats.parameters import ARRAYS, UNLABELLED, Labels, Parameters, check_meta, check_origin, signed
+from relumine.formats.layouts import Layout
 from relumine.results import ModelFileError
-
-__all__ = ["read", "to_bytes"]
 
 _HEADER = 1 << 16  # ours has some 500 bytes, and the names of the inputs
 _NAMES = 1 << 15  # bytes of names that are kept
 
 
-def to_bytes(p: Parameters, labels: Labels = UNLABELLED) -> bytes:
+def to_bytes(arrays: Mapping[str, Array], words: Mapping[str, str], features: Sequence[str] = ()) -> bytes:
     """The file's content; names of the d inputs are kept beside the numbers unless they are too long."""
     from safetensors.numpy import save
 
-    arrays = p.arrays()
-    meta = signed(arrays, p.sigma, labels)
+    meta, text = dict(words), json.dumps(features)
     # names have a checksum of their own: that of the numbers stays what earlier versions expect
-    text = json.dumps(labels.features)
-    if len(labels.features) == arrays["W"].shape[1] and len(json.dumps(text)) < _NAMES:
+    if len(features) == next(iter(arrays.values())).shape[1] and len(json.dumps(text)) < _NAMES:
         meta |= {"features": text, "features_sha256": sha256(text.encode()).hexdigest()}
-    return bytes(save(arrays, metadata=meta))
+    return bytes(save(dict(arrays), metadata=meta))
 
 
-def read(path: Path) -> tuple[Parameters, Labels]:
-    """Read W, b, a, v, c and the labels; the library checks every declared shape against the bytes there are."""
+def read(path: Path, layout: Layout) -> tuple[dict[str, Array], dict[str, str]]:
+    """Arrays and words; the library checks every declared shape against the bytes there are."""
     from safetensors import SafetensorError, safe_open
 
     size = checked_size(path)
@@ -45,34 +42,39 @@ def read(path: Path) -> tuple[Parameters, Labels]:
         if declared > _HEADER:
             raise ModelFileError(f"{path} is a safetensors file, but not a relumine network: its header is too long")
         with safe_open(str(path), framework="numpy") as file:
-            meta = file.metadata() or {}
-            check_origin(str(path), "safetensors", meta.get("format"), meta.get("version"))
-            missing = set(ARRAYS) - set(file.keys())
-            if missing:
-                raise ModelFileError(f"{path} is damaged: missing {', '.join(sorted(missing))}")
-            wrong = [k for k in ARRAYS if file.get_slice(k).get_dtype() != "F64"]
+            present = [name for name in file.keys() if name in layout.names]  # noqa: SIM118 - not a dict
+            wrong = [name for name in present if file.get_slice(name).get_dtype() != "F64"]
             if wrong:
                 raise ModelFileError(f"{path} is damaged: {', '.join(wrong)} not float64")
-            arrays = {k: np.asarray(file.get_tensor(k)) for k in ARRAYS}
+            return {name: np.asarray(file.get_tensor(name)) for name in present}, file.metadata() or {}
     except ModelFileError:
         raise
     except (SafetensorError, OSError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path} is not a readable safetensors file (truncated or foreign): {error}") from error
-    p = Parameters(**arrays, activation=meta.get("activation", "relu"))
-    return p, check_meta(str(path), meta, p)._replace(features=_names(path, meta, p))
 
 
-def _names(path: Path, meta: Mapping[str, str], p: Parameters) -> tuple[str, ...]:
-    """Names of the inputs, as they were kept with the network; none if there are none."""
-    text = meta.get("features")
+def form(path: Path) -> str:
+    """Which layout the file says it has."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            return str((file.metadata() or {}).get("format", ""))
+    except (SafetensorError, OSError, ValueError, OverflowError):
+        return ""
+
+
+def names(where: str, words: Mapping[str, str], shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the inputs, as they were kept with a network whose first W has this shape; none if there are none."""
+    text = words.get("features")
     if text is None:
         return ()
     try:
-        names = json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError):
-        names = None
-    intact = sha256(text.encode()).hexdigest() == meta.get("features_sha256")
-    known = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    if not intact or not known or p.W.ndim != 2 or len(names) != p.W.shape[1]:
-        raise ModelFileError(f"{path} is damaged: the names of its inputs do not match their checksum")
-    return tuple(names)
+        found = None
+    intact = sha256(text.encode()).hexdigest() == words.get("features_sha256")
+    known = isinstance(found, list) and all(isinstance(name, str) for name in found)
+    if not intact or not known or len(shape) != 2 or len(found) != shape[1]:
+        raise ModelFileError(f"{where} is damaged: the names of its inputs do not match their checksum")
+    return tuple(found)

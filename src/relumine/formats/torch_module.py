@@ -9,7 +9,8 @@ import numpy as np
 
 from relumine import activations
 from relumine.activations import steps_of
-from relumine.formats.parameters import Array, Parameters
+from relumine.arrays import Array
+from relumine.formats.parameters import Parameters
 from relumine.links import form_of
 from relumine.results import InvalidInput
 
@@ -19,8 +20,6 @@ except ImportError:
     torch = None
 nn: Any = None if torch is None else torch.nn
 Module: Any = object if torch is None else nn.Module
-
-__all__ = ["Exp", "Sigma", "WithSkip", "from_module", "linked", "to_module", "two_rows"]
 
 
 class Sigma(Module):  # type: ignore[misc,unused-ignore]
@@ -63,39 +62,39 @@ class WithSkip(Module):  # type: ignore[misc,unused-ignore]
 
 
 def to_module(p: Parameters, link: str = "") -> Any:
-    """``nn.Sequential(Linear, σ, Linear)`` in double precision, with a skip connection where v is not zero.
+    """``nn.Sequential(Linear, σ, …, Linear)`` in double precision, with a skip connection where v is not zero.
 
     With a ``link`` the last layer is Sigmoid, Softmax or Exp; two classes are the softmax of (0, z).
     """
+    weights, biases, v = p.weights, p.biases, p.v
     if link and form_of(link).stacked:
-        one = p.arrays()
-        p = p._replace(a=two_rows(one["a"]), v=two_rows(one["v"]), c=two_rows(one["c"]))
-    arrays = {name: torch.from_numpy(array) for name, array in p.arrays().items()}
-    hidden = _linear(arrays["W"], arrays["b"])
-    out = _linear(torch.atleast_2d(arrays["a"]), torch.atleast_1d(arrays["c"]))
-    units = nn.Sequential(hidden, _sigma(p), out)
-    if bool(arrays["v"].any()):
-        units = nn.Sequential(WithSkip(units, _linear(torch.atleast_2d(arrays["v"]), None)))
-    module = linked(units, link)
-    return module[0] if len(module) == 1 else module
+        weights, biases = (*weights[:-1], _two_rows(weights[-1])), (*biases[:-1], _two_rows(biases[-1]))
+        v = None if v is None else _two_rows(v)
+    layers = []
+    for k, (W, b) in enumerate(zip(weights, biases)):
+        layers += [_sigma(p), _linear(W, b)] if k else [_linear(W, b)]
+    units = nn.Sequential(*layers)
+    if v is not None and v.any():
+        if len(weights) > 2:
+            raise InvalidInput("the head has an affine part, which is no chain of layers: use .safetensors or .onnx")
+        units = nn.Sequential(WithSkip(units, _linear(v, None)))
+    if link:
+        last = {"Sigmoid": nn.Sigmoid, "Exp": Exp, "Softmax": lambda: nn.Softmax(1)}[form_of(link).torch]
+        units = nn.Sequential(*units, last())
+    return units[0] if len(units) == 1 else units
 
 
-def linked(module: Any, link: str) -> Any:
-    """The layers of a module and that of the link."""
-    layers = {"Sigmoid": nn.Sigmoid, "Exp": Exp, "Softmax": lambda: nn.Softmax(1)}
-    return nn.Sequential(*module, layers[form_of(link).torch]()) if link else module
-
-
-def two_rows(part: Array) -> Array:
+def _two_rows(part: Array) -> Array:
     """Zeros above the parameters of one output: logits (0, z)."""
     return np.stack([np.zeros_like(part), part])
 
 
-def _linear(weight: Any, bias: Any) -> Any:
-    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=torch.float64)
-    layer.weight.data = weight
+def _linear(weight: Array, bias: Array | None) -> Any:
+    W = torch.from_numpy(np.array(np.atleast_2d(weight), order="C"))
+    layer = nn.Linear(W.shape[1], W.shape[0], bias=bias is not None, dtype=torch.float64)
+    layer.weight.data = W
     if bias is not None:
-        layer.bias.data = bias
+        layer.bias.data = torch.from_numpy(np.array(np.atleast_1d(bias), order="C"))
     return layer
 
 
@@ -110,24 +109,25 @@ def _sigma(p: Parameters) -> Any:
 
 
 def from_module(module: Any) -> Parameters:
-    """Parameters of Linear–σ–Linear (Dropout is left out, as in evaluation), or of what :func:`to_module` made."""
+    """The maps of Linear, σ, …, Linear (Dropout and Flatten are left out), or of what :func:`to_module` made."""
     skip = None
     if isinstance(module, WithSkip):
         module, skip = module.units, _array(module.skip.weight)
     if not isinstance(module, nn.Sequential):
-        raise InvalidInput(f"from_torch reads nn.Sequential(Linear, activation, Linear), got {type(module).__name__}")
-    layers = [layer for layer in module if not isinstance(layer, nn.Dropout)]
+        raise InvalidInput(
+            f"from_torch reads nn.Sequential(Linear, activation, …, Linear), got {type(module).__name__}"
+        )
+    layers = [layer for layer in module if not isinstance(layer, nn.Dropout | nn.Flatten)]
     linear = [isinstance(layer, nn.Linear) for layer in layers]
-    if linear != [True, False, True]:
+    if len(layers) < 3 or linear != [k % 2 == 0 for k in range(len(layers))] or not linear[-1]:
         names = ", ".join(type(layer).__name__ for layer in layers)
-        raise InvalidInput(f"from_torch reads Linear, activation, Linear; got {names or 'nothing'}")
-    first, sigma, last = layers
-    W, a = _array(first.weight), _array(last.weight)
-    b = np.zeros(len(W)) if first.bias is None else _array(first.bias)
-    c = np.zeros(len(a)) if last.bias is None else _array(last.bias)
-    if len(a) == 1:
-        return Parameters(W, b, a[0], None if skip is None else skip[0], c[0], _name(sigma))
-    return Parameters(W, b, a, skip, c, _name(sigma))
+        raise InvalidInput(f"from_torch reads Linear and activations in turn; got {names or 'nothing'}")
+    sigmas = {_name(layer) for layer in layers[1::2]}
+    if len(sigmas) > 1:
+        raise InvalidInput(f"all layers must have one activation; got {', '.join(sorted(sigmas))}")
+    weights = [_array(layer.weight) for layer in layers[::2]]
+    biases = [np.zeros(len(W)) if layer.bias is None else _array(layer.bias) for W, layer in zip(weights, layers[::2])]
+    return Parameters.of(weights, biases, skip, sigmas.pop())
 
 
 def _name(layer: Any) -> str:

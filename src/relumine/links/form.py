@@ -7,13 +7,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from relumine.arrays import Array
 
-__all__ = ["Form", "in_range", "sums_to_one"]
-
-_SUM = 1e-5  # of probabilities may differ from 1 by this: single precision
+_SUM = 1e-5  # by which a sum of probabilities may differ from 1: single precision, hundreds of classes
 
 
 class Form(ABC):

@@ -11,18 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.links.form import Form, in_range, sums_to_one
 from relumine.links.log import Log
 from relumine.links.logit import Logit, TwoClasses
 from relumine.links.softmax import Softmax
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 LinkName = Literal["auto", "logit", "softmax", "log"]
 
-__all__ = ["FORMS", "LINKS", "WORDS", "Link", "LinkName", "form_of", "link_of"]
 
 FORMS: tuple[Form, ...] = (TwoClasses(), Softmax(), Logit(), Log())  # of those that fit, the first is taken
 LINKS = ("auto", *dict.fromkeys(form.name for form in (Logit(), *FORMS)))

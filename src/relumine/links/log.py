@@ -6,13 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.links.form import Form
-
-Array = NDArray[np.float64]
-
-__all__ = ["Log"]
 
 
 class Log(Form):

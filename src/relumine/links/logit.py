@@ -6,14 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from relumine.arrays import Array
 from relumine.links.form import Form, in_range, sums_to_one
-
-Array = NDArray[np.float64]
-
-__all__ = ["Logit", "TwoClasses"]
 
 
 class Logit(Form):

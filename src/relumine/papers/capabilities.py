@@ -10,8 +10,6 @@ from relumine import activations
 from relumine.activations import Activation
 from relumine.results import InvalidInput
 
-__all__ = ["Capabilities"]
-
 
 @dataclass(frozen=True)
 class Capabilities:

@@ -28,8 +28,6 @@ PlotOnly = Annotated[bool, typer.Option("--plot-only", help="Draw the JSON that 
 Workers = Annotated[int, typer.Option(help="Processes.")]
 Out = Annotated[Path, typer.Option(help="Folder for JSON and PNG.")]
 
-__all__ = ["Cells", "Task", "command", "fill", "finished", "picture", "save", "short", "show"]
-
 
 def fill(path: Path, header: Cells, tasks: Sequence[Task], console: Console, workers: int = 1) -> None:
     """Compute the cells (key, function, arguments) that the JSON at ``path`` lacks, saving it whole after each one.

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.data.sources import Chunk, Source
 from relumine.data.views import Less, rows_of, seen
 from relumine.data.whiten import Summary
 from relumine.network import Network
 from relumine.papers.capabilities import Capabilities
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["check_varies", "checked", "mean_square", "rms_error"]
 
 _FLAT = 1e-12  # a deviation of y below this part of its mean is rounding error of a constant
 

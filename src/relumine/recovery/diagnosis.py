@@ -90,7 +90,7 @@ def diagnosed(found: Recovery, rows: Samples, width: int | None) -> Recovery:
     >>> X = np.random.default_rng(0).normal(size=(50, 8))
     >>> found = rl.recover(X, np.abs(X[:, 0]) + X[:, 1] ** 2, width=8, rng=0, on_failure="return")
     >>> found.diagnosis.cause.name, found.message.split(": ")[0]
-    ('TOO_FEW_ROWS', '50 rows are too few for 8 units of 8 inputs')
+    ('TOO_FEW_ROWS', '50 rows cannot show 8 hidden units of 8 inputs')
     """
     failure = Failure(rows.X, rows.Y, width, found, rows.names)
     for cause, ask in DIAGNOSES:
@@ -113,22 +113,27 @@ def doubted(found: Recovery, rows: Samples) -> Recovery:
     >>> y = X[:, 0] + rng.normal(size=300)
     >>> found = rl.recover(X, y, rng=0)
     >>> y[::30] += 1000.0
-    >>> doubted(found, Samples(X, y)).message.partition(" of 300")[0][-11:]
-    'But 10 rows'
+    >>> doubted(found, Samples(X, y)).message.partition(" of 300")[0][-14:]
+    'But in 10 rows'
     """
     words = _outliers(Failure(rows.X, rows.Y, None, found, rows.names))
-    return found if words is None else replace(found, message=f"{found.message} But {words[0]} {words[1]}")
+    if words is None:
+        return found
+    return replace(found, message=f"{found.message} But i{words[0].removeprefix('I')} {words[1]}")
 
 
 def _offer(failure: Failure) -> str:
     """A network that explains nearly all of y is worth keeping, whatever it is not."""
     if not failure.found.network.m or not failure.r2 >= _APPROXIMATION:
         return ""
-    return f"As an approximation it has R² = {failure.r2:.4f} on {_unseen(failure)}."
+    return f"As an approximation it has {_score(failure)}."
 
 
-def _unseen(failure: Failure) -> str:
-    return f"{counted(failure.found.certificate.rows, 'row')} it never saw"
+def _score(failure: Failure) -> str:
+    """R² with as many digits as tell it from 1."""
+    left = 1.0 - failure.r2
+    digits = 4 if left <= 0.0 else min(max(4, 1 - int(np.floor(np.log10(left)))), 12)
+    return f"R² = {failure.r2:.{digits}f} on {counted(failure.found.certificate.rows, 'row')} it never saw"
 
 
 # -- the diagnoses ------------------------------------------------------------------------------------------------
@@ -139,10 +144,9 @@ def _few_possible_rows(failure: Failure) -> Words | None:
     if max(values) > _LATTICE or len(failure.X) <= 2 * _LATTICE:
         return None
     possible, here = prod(values), len(np.unique(failure.X, axis=0))
-    kind = "0 or 1" if set(np.unique(failure.X)) <= {0.0, 1.0} else f"at most {max(values)} different values"
+    kind = "0 or 1" if set(np.unique(failure.X)) <= {0.0, 1.0} else f"one of at most {max(values)} values"
     return (
-        f"The inputs are whole or coded numbers, not continuous ones: each takes {kind}, so only {possible:,} "
-        f"different rows are possible, and {here:,} of them are here.",
+        f"Each input is {kind}, so only {possible:,} different rows are possible, and {here:,} of them are here.",
         "More rows of this kind show nothing new: what the network does between these values is never seen. If the "
         "source can be asked anywhere, ask between them (relumine.extract does); to predict rows of this kind, use "
         "relumine.estimators.TwoLayerRegressor.",
@@ -156,7 +160,7 @@ def _classes(failure: Failure) -> Words | None:
     listed = " and ".join(f"{value:g}" for value in np.unique(failure.Y)) if values == 2 else ""
     which = f"only two values ({listed})" if failure.Y.shape[1] == 1 and values == 2 else f"only {values} values"
     return (
-        f"The target takes {which}: this is classification, and classes do not show the network behind them.",
+        f"There are {which} in the target, and classes do not show the network behind them.",
         "Use the scores of the classifier as the target, or its probabilities with link='logit'; to learn classes from "
         "rows, use a classifier.",
     )
@@ -175,13 +179,14 @@ def _short_of_rows(failure: Failure, width: int) -> Words | None:
     p, (n, d) = failure.parameters(width) + failure.affine, failure.X.shape
     if not width or failure.numbers >= _HOPE * p:
         return None
+    even = "even " if failure.width is None and width <= 2 else ""
     needed = -(-_NEEDED * p // failure.Y.shape[1])
     units = max(int((failure.numbers / _NEEDED - failure.affine) / failure.parameters(1)), 0)
     smaller = "use fewer inputs" if failure.width is None else "ask for a smaller width="
     smaller += f" (at most {units})" if units and failure.width is not None else ""
     return (
-        f"{counted(n, 'row')} are too few for {counted(width, 'unit')} of {counted(d, 'input')}: those have "
-        f"{failure.parameters(width):,} parameters, and an affine part {failure.affine:,} more.",
+        f"{counted(n, 'row')} cannot show {even}{counted(width, 'hidden unit')} of {counted(d, 'input')}: those have "
+        f"{failure.parameters(width):,} parameters, and the linear part {failure.affine:,} more.",
         f"Collect about {needed:,} rows ({_NEEDED} numbers for each parameter), or {smaller}.",
     )
 
@@ -191,13 +196,13 @@ def _probabilities(failure: Failure) -> Words | None:
         return None
     if failure.Y.shape[1] > 1:
         return (
-            "The target looks like probabilities: every value lies between 0 and 1, and those of a row add up to 1.",
+            "Every value of the target lies between 0 and 1, and those of a row add up to 1.",
             "Try link='softmax': the network is then looked for behind the softmax.",
         )
     if failure.otherwise is None or failure.otherwise.cause is not Cause.PROBABILITIES:
         return None
     return (
-        "The target looks like probabilities: every value lies between 0 and 1, and behind the logistic function as "
+        "Every value of the target lies between 0 and 1, and behind the logistic function as "
         f"many units leave {_times(failure.otherwise.times)} less of it unexplained.",
         "Try link='logit': the network is then looked for behind the logistic function.",
     )
@@ -209,15 +214,29 @@ def _outliers(failure: Failure) -> Words | None:
     off = np.flatnonzero(left > _OFF * max(usual, 1e-12))
     if not 1 <= off.size <= _OFF_SHARE * len(left) or (left[off] ** 2).sum() < _CARRIED * (left**2).sum():
         return None
+    if failure.found.search.wider is not None and _on_one_side(failure.X, off):
+        return None  # a unit is missing that is on there
     worst = off[np.argsort(-left[off], kind="stable")][:8]
     more = "" if off.size <= len(worst) else f" and {off.size - len(worst)} more"
     return (
-        f"{counted(off.size, 'row')} of {len(left)} {'does' if off.size == 1 else 'do'} not belong to "
-        f"the others: {', '.join(str(i) for i in np.sort(worst))}{more} (counted from 0, without a header), where the "
-        f"network is off by up to {left[worst[0]]:.3g} of the spread of y; half of the rows are within "
-        f"{float(np.median(left)):.2g}.",
+        f"In {counted(off.size, 'row')} of {len(left)} the network is off by up to {left[worst[0]]:.3g} of the spread "
+        f"of y, while half of the rows are within {float(np.median(left)):.2g}: rows "
+        f"{', '.join(str(i) for i in np.sort(worst))}{more}, counted from 0 (in a file with a header, add 2 for the "
+        "line).",
         "Look at these rows; repair them or leave them out, and run again.",
     )
+
+
+def _on_one_side(X: Array, off: NDArray[np.intp]) -> bool:
+    """Whether these rows, more than there are inputs, are at one end of all rows along some direction.
+
+    The direction is that from the mean of all rows to theirs, in white coordinates. Wrong entries are anywhere.
+    """
+    if off.size <= X.shape[1]:
+        return False  # so few are at one end as a rule
+    Z = X - X.mean(axis=0)
+    along = Z @ np.linalg.lstsq(Z.T @ Z, Z[off].mean(axis=0), rcond=None)[0]
+    return float(np.mean(along > along[off].min())) <= 2.0 * _OFF_SHARE
 
 
 def _smooth(failure: Failure) -> Words | None:
@@ -225,7 +244,8 @@ def _smooth(failure: Failure) -> Words | None:
     if other is None or other.cause is not Cause.SMOOTH:
         return None
     return (
-        f"The target is smooth, without kinks: as many tanh units leave {_times(other.times)} less of it unexplained.",
+        "The target has no kinks, as ReLU units would give it: as many tanh units leave "
+        f"{_times(other.times)} less of it unexplained.",
         "Try activation='tanh' (or 'gelu', 'sigmoid'). If it is no network at all, "
         "relumine.estimators.TwoLayerRegressor approximates it.",
     )
@@ -240,12 +260,22 @@ def _running_number(failure: Failure) -> Words | None:
     return None if not found else (f"{found[0]}, and was used as an input.", found[1])
 
 
+def _too_narrow(failure: Failure) -> Words | None:
+    wider = failure.found.search.wider
+    if failure.width is None or wider is None:
+        return None
+    return (
+        f"{counted(failure.width, 'unit')} cannot explain these rows: {wider} explain significantly more.",
+        "Ask for a larger width=, or leave it out: the width is then found, too.",
+    )
+
+
 def _nearly(failure: Failure) -> Words | None:
     if not _offer(failure):
         return None
     link = "if these are probabilities, link='logit'; otherwise " if probabilities(failure.Y) else ""
     return (
-        f"The best network has R² = {failure.r2:.4f} on {_unseen(failure)}, but it is not the network behind them.",
+        f"The best network has {_score(failure)}, but it is not the network behind them.",
         f"As an approximation it may be good enough. For the network itself try {link}more rows, a larger width= or "
         "another activation=.",
     )
@@ -259,6 +289,7 @@ DIAGNOSES: tuple[tuple[Cause, Callable[[Failure], Words | None]], ...] = (
     (Cause.OUTLIERS, _outliers),
     (Cause.SMOOTH, _smooth),
     (Cause.RUNNING_NUMBER, _running_number),
+    (Cause.TOO_NARROW, _too_narrow),
     (Cause.NEARLY, _nearly),
     (Cause.TOO_FEW_ROWS, _too_few_rows_for_what_was_found),
 )

@@ -17,7 +17,7 @@ import numpy as np
 
 from relumine.fit.inference import structure_score
 from relumine.fit.levenberg import INTERRUPTED, Fit, Schedule, minimise
-from relumine.fit.passes import difference_squares
+from relumine.fit.passes import difference_squares, sides
 from relumine.fit.projection import Array
 from relumine.fit.prune import SEARCH, noisy_polish, polish, prune
 from relumine.fit.starts import (
@@ -39,6 +39,7 @@ __all__ = ["BEATEN", "USUAL", "Search"]
 STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise: noise stays about 3
 _MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap: d⁴/24 = 34 000 numbers
 _COLLAPSE = replace(SEARCH, steps=40, damping=1e-4, plateau=8, gain=0.5)  # a short look whether the loss collapses
+_IDLE_UNIT = 1e-6  # share of the largest unit's square: leaving out a unit that costs less is always tried
 _BETWEEN = 100.0  # kinks that no sample lies between are no further apart than this over the number of rows
 # student width over width, start by start: 1.5 as a rule; where that does not collapse, another width may
 _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)
@@ -327,14 +328,10 @@ class Search:
         """An exact fit with units that do nothing (fewer are visible than were asked for): without them.
 
         A unit may also have split in two whose kinks no sample lies between; dropping either then costs something at
-        first, so what counts is whether the rest collapses again. Such kinks are at an angle of some π/n; where every
-        unit costs more than that, none is redundant.
+        first, so what counts is whether the rest collapses again.
         """
         run = self.run.unhurried()  # the search is over, this is its last word
-        while fit.at.U.shape[0]:
-            largest = float((fit.at.A**2).sum(axis=1).max())
-            if fit.at.drop_costs().min() > (_BETWEEN / self.task.rows.n) ** 2 * largest:
-                break
+        while fit.at.U.shape[0] and self._may_spare_one(fit):
             smaller = prune(self.task.rows, self.task.shape, fit, fit.at.U.shape[0] - 1, run)
             smaller = minimise(self.task.rows, self.task.shape, smaller.at.U, _COLLAPSE, run=run)
             if smaller.loss > 10.0 * _COLLAPSE.tol:
@@ -344,6 +341,23 @@ class Search:
                 break
             fit = smaller
         return fit
+
+    def _may_spare_one(self, fit: Fit) -> bool:
+        """Whether a look at fewer units is worth its time, half of that of (10,5): some unit may be redundant.
+
+        Two kinks that no sample lies between are at an angle of some π/n; where every unit costs more than that, none
+        is. Of units |z| the rows themselves tell: all but as many as can be met whatever they say, d+1, lie on the same
+        sides of two kinks, or on one side of one.
+        """
+        rows, costs = self.task.rows, fit.at.drop_costs()
+        least = float(costs.min() / (fit.at.A**2).sum(axis=1).max())
+        if least > (_BETWEEN / rows.n) ** 2:
+            return False
+        if self.task.shape.absolute is None or least < _IDLE_UNIT:
+            return True
+        (alike,) = rows.sum(partial(sides, U=fit.at.U), fit.at.U.shape[0] + 1)
+        between = (rows.n - np.abs(alike[np.triu_indices(len(alike), 1)])) / 2.0
+        return bool(between.min() <= rows.columns)
 
     def consider(self, fit: Fit) -> None:
         """Keep the fit if it is the best; count how many starts ended at the same network."""

@@ -189,9 +189,8 @@ def close(task: Task, answer: Answer, search: Search, width: int | None, run: Ru
         timed_out=run.left <= 0.0,
     )
     stages = (*search.stages, Stage("certificate", time.perf_counter() - began, answer.loss))
-    return Case(
-        task, answer, net, errors, inference.noise, evidence, stages, tuple(search.notes), search.record, search
-    )
+    record = replace(search.record, wider=evidence.rival)
+    return Case(task, answer, net, errors, inference.noise, evidence, stages, tuple(search.notes), record, search)
 
 
 def _dense(task: Task, answer: Answer) -> int:

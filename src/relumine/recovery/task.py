@@ -131,7 +131,7 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
             f"{counted(samples.n, 'row')} {'is' if samples.n == 1 else 'are'} too few for "
             f"{counted(samples.d, 'input')}: even a linear fit with rows to check it needs {samples.d + 2}",
             argument="X",
-            remedy=f"collect more; 5·width·{samples.d + 1} of them find a network as a rule",
+            remedy=f"collect more; a network of 5 units takes about {25 * (samples.d + 1):,}",
         )
     Y = np.delete(samples.Y, aside, axis=0)
     weight = None if samples.weight is None else np.delete(samples.weight, aside)

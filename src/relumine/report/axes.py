@@ -8,8 +8,6 @@ from math import ceil, floor, log10
 
 from markupsafe import Markup, escape
 
-__all__ = ["Axes", "label", "linear_ticks", "log_ticks", "number", "svg"]
-
 
 def number(value: float) -> str:
     """A coordinate with one digit after the point, which is enough for pixels."""

@@ -9,18 +9,16 @@ from typing import TypeVar
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.report.axes import Axes, label, linear_ticks, log_ticks, number, svg
 from relumine.report.png import data_uri, strength
 
-Array = NDArray[np.float64]
 Item = TypeVar("Item")
 
-__all__ = ["heat_map", "histogram", "images", "loss_curve", "predicted_against_true", "units_plot"]
 
 _CELLS = 1600  # entries up to which each is a rectangle that tells its value
-_POINTS = 800
+_POINTS = 800  # of a scatter plot: 60 kB of the page, and more hide each other
 _CELL = '<rect class="{}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{}"><title>{}, {}: {}</title></rect>'
 _BAR = '<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{} rows between {} and {}</title></rect>'
 

@@ -13,8 +13,6 @@ from relumine.network import Network
 from relumine.report import story
 from relumine.results import Recovery, described
 
-__all__ = ["network", "recovery"]
-
 _UNITS, _INPUTS = 8, 6  # shown at most; a notebook wants a glance
 _COLOURS = {"good": "#2e7d32", "fair": "#b26a00", "poor": "#b3261e", "plain": "#5f6368"}
 _NUMBER = Markup('<td style="text-align:right;padding:1px 8px">{}</td>')

@@ -11,17 +11,13 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 import relumine
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.report import drawings, story
 from relumine.report.saved import write_text
 from relumine.results import InvalidInput, Recovery, Status
-
-Array = NDArray[np.float64]
-
-__all__ = ["render", "write"]
 
 # what a page shows at most; a larger network is cut, and the page says so
 _MAP_UNITS, _MAP_INPUTS, _IMAGES, _TABLE_UNITS, _TABLE_INPUTS, _POINTS_UNITS = 200, 400, 100, 200, 24, 500

@@ -17,8 +17,6 @@ from relumine.network import Network
 from relumine.report import story
 from relumine.results import MissingPackage, Recovery
 
-__all__ = ["recovery", "true_and_found"]
-
 _STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 _BLUE, _RED = "#1f4e79", "#c44e52"
 

@@ -10,8 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NEGATIVE", "POSITIVE", "data_uri", "strength"]
-
 # blue and orange stay apart for every common form of colour blindness
 NEGATIVE: Final = (36, 113, 190)
 POSITIVE: Final = (222, 107, 17)

@@ -6,10 +6,11 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,32 +22,16 @@ from relumine.formats.files import write_atomically
 from relumine.formats.json_text import parsed
 from relumine.links import Link, form_of
 from relumine.network import Network
-from relumine.results import (
-    Cause,
-    Certificate,
-    Diagnosis,
-    ModelFileError,
-    Origin,
-    Predictions,
-    Recovery,
-    SearchRecord,
-    Stage,
-    StandardErrors,
-    Status,
-    Units,
-    WidthEvidence,
-)
-
-__all__ = ["as_dict", "from_dict", "is_result", "load", "save", "write_text"]
+from relumine.results import ModelFileError, Recovery, StandardErrors
 
 _FORMAT, _VERSION = "relumine.result", 2
 _LARGEST = 256 << 20  # bytes of a result file: 8 million numbers of 17 digits, with standard errors, are 170 MB
 _HEAD = 4096  # bytes in which a result says what it is
 _KEYS = ("W", "b", "a", "v", "c")
 _ASKED = ("queries", "calls", "retried", "dropped")
+_PARTS = ("status", "message", "certificate", "units", "stages", "method", "search", "shown", "origin")
+_LATER = ("cycles",)  # fields that files of this version did not have from the beginning
 _A_NETWORK = "this is a network; a report needs the file that `relumine recover --save result.json` writes"
-
-Item = TypeVar("Item")
 
 
 def save(found: Recovery, path: str | os.PathLike[str]) -> None:
@@ -140,30 +125,19 @@ def load(path: str | os.PathLike[str]) -> Recovery:
 
 def from_dict(content: Mapping[str, Any]) -> Recovery:
     """The way back from :func:`as_dict`."""
-    network, asked = _as_network(content["network"]), content["asked"]
-    kinds: dict[str, Callable[[Any], Any]] = {
-        "status": Status,
-        "message": _text,
-        "certificate": _certificate,
-        "units": _units,
-        "standard_errors": _or_none(lambda part: _errors(part, network)),
-        "stages": _each(_stage),
-        "method": _text,
-        "search": _search,
-        "shown": _or_none(_shown),
-        "origin": _origin,
-        "diagnosis": _or_none(_diagnosis),
+    network, asked, errors = _as_network(content["network"]), content["asked"], content["standard_errors"]
+    kinds = get_type_hints(Recovery, localns={"Network": Network, "Link": Link})
+    parts = {key: _as(kinds[key], content[key]) for key in _PARTS} | {
+        "standard_errors": None if errors is None else _errors(errors, network),
+        "diagnosis": _as(kinds["diagnosis"], content.get("diagnosis")),
+        "mapping": None if content.get("link") is None else Link(form_of(content["link"])),
     }
-    parts: dict[str, Any] = {
-        key: kind(content.get(key) if key == "diagnosis" else content[key]) for key, kind in kinds.items()
-    }
-    parts["mapping"] = _or_none(lambda word: Link(form_of(word)))(content.get("link"))
+    shown = parts["shown"]
+    if shown is not None and (shown.truth.ndim != 2 or shown.truth.shape != shown.predicted.shape):
+        raise ValueError(f"true and predicted values have shapes {shown.truth.shape} and {shown.predicted.shape}")
     if asked is None:
         return Recovery(network, **parts)
-    return Extraction(network, **parts | {key: _whole(asked[key]) for key in _ASKED})
-
-
-# -- the parts, each with every field named -----------------------------------------------------------------------
+    return Extraction(network, **parts | {key: _as(int, asked[key]) for key in _ASKED})
 
 
 def _parameters(values: Mapping[str, Any], d: int) -> dict[str, NDArray[np.float64]]:
@@ -181,91 +155,41 @@ def _errors(values: Mapping[str, Any], network: Network) -> StandardErrors:
     return errors
 
 
-def _certificate(part: Mapping[str, Any]) -> Certificate:
-    numbers, words = ("residual", "noise", "condition", "unseen"), ("proves", "does_not_prove")
-    kinds = dict.fromkeys(numbers, _number) | dict.fromkeys(words, _text)
-    return _built(Certificate, part, rows=_whole, confirmed=_whole, notes=_each(_text), **kinds)
-
-
-def _units(part: Mapping[str, Any]) -> Units:
-    return _built(Units, part, recovered=_each(_whole), up_to_sign=_each(_whole), absorbed=_each(_text))
-
-
-def _diagnosis(part: Mapping[str, Any]) -> Diagnosis:
-    return _built(Diagnosis, part, cause=Cause, words=_text, advice=_text)
-
-
-def _stage(part: Mapping[str, Any]) -> Stage:
-    return _built(Stage, part, name=_text, seconds=_number, loss=_or_none(_number), note=_text)
-
-
-def _width(part: Mapping[str, Any]) -> WidthEvidence:
-    return _built(WidthEvidence, part, width=_whole, loss=_number, bic=_number)
-
-
-def _losses(part: Any) -> tuple[str, tuple[float, ...]]:
-    name, losses = part
-    return _text(name), _each(_number)(losses)
-
-
-def _search(part: Mapping[str, Any]) -> SearchRecord:
-    counts = dict.fromkeys(("starts", "rows", "rows_searched"), _whole)
-    lists = {"trace": _each(_losses), "widths": _each(_width), "noise": _each(_number)}
-    return _built(SearchRecord, part, loss=_number, **counts, **lists)
-
-
-def _shown(part: Mapping[str, Any]) -> Predictions:
-    shown = _built(Predictions, part, truth=_array, predicted=_array, unseen=bool)
-    if shown.truth.ndim != 2 or shown.truth.shape != shown.predicted.shape:
-        raise ValueError(f"true and predicted values have shapes {shown.truth.shape} and {shown.predicted.shape}")
-    return shown
-
-
-def _origin(part: Mapping[str, Any]) -> Origin:
-    kinds = {"source": _text, "features": _each(_text), "target": _text, "seed": _or_none(_whole)}
-    return _built(Origin, part, spread=_each(_number), target_spread=_number, advice=_each(_text), **kinds)
-
-
-def _built(cls: type[Item], part: Mapping[str, Any], **kinds: Callable[[Any], Any]) -> Item:
-    """One of our dataclasses from its fields, each of the kind it should be."""
-    return cls(**{key: kind(part[key]) for key, kind in kinds.items()})
-
-
 # -- values -------------------------------------------------------------------------------------------------------
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected text, got {type(value).__name__}")
+def _as(kind: Any, value: Any) -> Any:
+    """A value of JSON as the type that a field of ours declares; anything else is an error.
+
+    Examples
+    --------
+    >>> from relumine.results import Stage
+    >>> _as(Stage, {"name": "fit", "seconds": 2, "loss": None, "note": ""})
+    Stage(name='fit', seconds=2.0, loss=None, note='')
+    >>> _as(tuple[int, ...], ["1"])
+    Traceback (most recent call last):
+    ...
+    ValueError: expected int, got str
+    """
+    if get_origin(kind) in (Union, UnionType):  # of something and None
+        return None if value is None else _as(get_args(kind)[0], value)
+    if get_origin(kind) is np.ndarray:
+        return _array(value)
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        given = [f.name for f in dataclasses.fields(kind) if f.name in value or f.name not in _LATER]
+        return kind(**{name: _as(hints[name], value[name]) for name in given})  # type: ignore[operator]
+    if get_origin(kind) is tuple and isinstance(value, list):
+        inner = get_args(kind)
+        kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_as(k, v) for k, v in zip(kinds, value, strict=True))
+    if kind is float and (value is None or type(value) is int):  # null is NaN
+        value = math.nan if value is None else float(value)
+    if issubclass(kind, Enum):
+        return kind(value)
+    if type(value) is not kind:
+        raise ValueError(f"expected {getattr(kind, '__name__', kind)}, got {type(value).__name__}")
     return value
-
-
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"expected a whole number, got {type(value).__name__}")
-    return value
-
-
-def _number(value: object) -> float:
-    if value is not None and not isinstance(value, int | float):
-        raise ValueError(f"expected a number, got {type(value).__name__}")
-    return float("nan") if value is None else float(value)
-
-
-def _each(kind: Callable[[Any], Item]) -> Callable[[object], tuple[Item, ...]]:
-    """A list of such values."""
-
-    def read(values: object) -> tuple[Item, ...]:
-        if not isinstance(values, list):
-            raise ValueError(f"expected a list, got {type(values).__name__}")
-        return tuple(kind(value) for value in values)
-
-    return read
-
-
-def _or_none(kind: Callable[[Any], Item]) -> Callable[[Any], Item | None]:
-    """Such a value, or null."""
-    return lambda value: None if value is None else kind(value)
 
 
 def _array(value: object) -> NDArray[np.float64]:

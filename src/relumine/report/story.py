@@ -9,30 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction import Extraction
 from relumine.report.axes import label
 from relumine.results import InvalidInput, Predictions, Recovery, Status, counted
-
-Array = NDArray[np.float64]
-
-__all__ = [
-    "Card",
-    "Cut",
-    "advice",
-    "cards",
-    "choose",
-    "deep",
-    "features",
-    "observed",
-    "parameter_table",
-    "shown",
-    "spread",
-    "sure",
-    "title",
-    "tone",
-    "trace",
-]
 
 TONE = {
     Status.EXACT: ("good", "✓"),

@@ -11,20 +11,9 @@ from itertools import pairwise
 from math import comb, factorial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.tensors.symmetric import Index, SymmetricTensor, indices, packed_size, symmetrize
-
-Array = NDArray[np.float64]
-
-__all__ = [
-    "feature_count",
-    "feature_slices",
-    "hermite_features",
-    "hermite_tensor",
-    "identity_power",
-    "product_tensor",
-]
 
 
 def feature_count(d: int, degree: int) -> int:

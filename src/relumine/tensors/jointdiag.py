@@ -7,14 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 from relumine.tensors.jennrich import common_factors
-
-Array = NDArray[np.float64]
-
-__all__ = ["JointDiagonal", "joint_diagonalise"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +78,7 @@ def _start(M: Array, rng: np.random.Generator, contractions: int) -> Array:
     tries = []
     for _ in range(contractions):
         P, _, complex_pairs = common_factors(M, rng)
-        if not complex_pairs and np.linalg.cond(P) < 1e12:
+        if not complex_pairs and np.linalg.cond(P) < 1e12:  # beyond, the dual has no digits
             tries.append(_dual(P))
     tries.append(np.linalg.eigh(M.sum(axis=0))[1].T)
     return min(tries, key=lambda B: _off(B, M))
@@ -108,6 +104,7 @@ def _explain(C: Array) -> Array:
     right = np.einsum("lij,lj->ij", C, d)  # Σ_l C_l[i,j] d_lj
     energy = np.diag(gram)
     det = np.outer(energy, energy) - gram**2
+    # proportional diagonals: the pair cannot be told apart by these matrices, and stays as it is
     floor = 1e-14 * np.outer(energy, energy) + np.finfo(float).tiny
     E = (energy[:, None] * right - gram * right.T) / np.where(det > floor, det, np.inf)
     np.fill_diagonal(E, 0.0)

@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from math import factorial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 from relumine.tensors.jointdiag import JointDiagonal, joint_diagonalise
 from relumine.tensors.refine import refine_terms
 from relumine.tensors.symmetric import SymmetricTensor, powers
-
-Array = NDArray[np.float64]
-
-__all__ = ["kcl"]
 
 _STEPS = 12  # of Gauss–Newton, a cap: from KCL's factors it converges in three to six
 

@@ -7,14 +7,10 @@ P = Σ_i α_i w_i w_iᵀ has rank k and the range span{w_i}; α_i of either sign
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["dominant_span"]
 
 
 def dominant_span(P: Array | LinearOperator, width: int, start: Array | None = None) -> tuple[Array, Array]:

@@ -10,14 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import SymmetricTensor, contraction, packed_size, powers
-
-Array = NDArray[np.float64]
-
-__all__ = ["span_of_powers", "subspace_power"]
 
 
 def span_of_powers(
@@ -61,7 +57,8 @@ def subspace_power(
     d, order : int
         ℓ = ``order`` ≥ 2.
     starts : int, optional
-        Random starts; 20 r by default.
+        Random starts; 20 r by default. Some powers attract few starts: of 30 spans of 9 powers in 5 dimensions, 2 r
+        starts found all powers in 6, 5 r in 21, 20 r in 23.
 
     Examples
     --------

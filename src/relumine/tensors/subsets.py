@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Bits = NDArray[np.bool_]
 
-__all__ = ["nearest_subset", "some_subset", "subsets"]
 
 _BITS = 20  # at most 2^20 candidates are enumerated at once
 _MOST = 1 << 16  # subsets listed before giving up
@@ -36,6 +35,7 @@ def subsets(Q: Array, t: Array, tol: float) -> Bits:
     m = Q.shape[1]
     rank = _rank(Q, tol)
     if m - rank <= _BITS:
+        # entries come out of a solve within 1e-4 of 0 or 1 where Q is known to tol; their sums are checked below
         candidates = _from_solution_space(Q, t, rank, 1e-4)
     elif m <= 2 * _BITS:
         candidates = _meet_in_the_middle(Q, t, tol)
@@ -52,7 +52,7 @@ def nearest_subset(Q: Array, t: Array, *, seconds: float = 10.0) -> Bits | None:
     """The s ∈ {0,1}^m with Qs nearest to t, for a t known only roughly; None where none was found in time."""
     m = Q.shape[1]
     rank = _rank(Q, 1e-9)
-    if m - rank > 14:
+    if m - rank > 14:  # 16 384 candidates take milliseconds; each bit more doubles them, and the program does not mind
         return _integer_program(Q, t, None, seconds)
     candidates = _from_solution_space(Q, t, rank, np.inf)
     return np.asarray(candidates[np.argmin(np.linalg.norm(candidates @ Q.T - t, axis=1))])
@@ -110,7 +110,7 @@ def _meet_in_the_middle(Q: Array, t: Array, tol: float) -> Bits:
     low = np.searchsorted(right[order], target - left - slack)
     high = np.searchsorted(right[order], target - left + slack)
     counts = high - low
-    if counts.sum() > 64 * _MOST:
+    if counts.sum() > 64 * _MOST:  # one direction lets many pairs through that the others then refuse
         raise InvalidInput("too many subsets have this sum to list them; use fewer units")
     first = np.repeat(np.arange(len(left)), counts)
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -15,20 +15,11 @@ from math import comb, factorial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-__all__ = [
-    "SymmetricTensor",
-    "indices",
-    "multiplicities",
-    "packed_size",
-    "powers",
-    "rank_one_sum",
-    "symmetrize",
-]
 
 _DENSE_LIMIT = 1 << 27  # numbers in a dense tensor or a flattening (1 GB): beyond it, say so instead of swapping
 

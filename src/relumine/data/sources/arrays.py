@@ -20,8 +20,6 @@ from relumine.data.sources.local import LocalSource
 from relumine.data.sources.samples import as_samples
 from relumine.results import InvalidInput
 
-__all__ = ["MappedSource", "NpzSource", "npy_names", "npz_members", "open_arrays", "open_npy", "open_npz"]
-
 _DEFLATE = 1032  # times its size is the most that deflate expands; a member that declares more is not what it says
 
 
@@ -33,9 +31,9 @@ class MappedSource(LocalSource):
     ) -> None:
         check_shapes(X.shape, y.shape, None if weight is None else weight.shape)
         self.X, self.y, self.weight, self.where = X, y, weight, where
-        n = None if options.get("bad_rows") == "skip" or weight is not None else len(X)
         options.setdefault("label", f"{where} of {len(X)} rows")
-        super().__init__(X.shape[1], 1 if y.ndim == 1 else y.shape[1], vector=y.ndim == 1, n=n, **options)
+        d, q, weighted = X.shape[1], 1 if y.ndim == 1 else y.shape[1], weight is not None
+        super().__init__(d, q, vector=y.ndim == 1, n=len(X), weighted=weighted, **options)
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         """Copies of slices."""
@@ -58,13 +56,13 @@ class ColumnsSource(LocalSource):
         place = {name: j for j, name in enumerate(names)}
         self.inputs, self.outputs = ([place[c] for c in group] for group in (columns.features, columns.targets))
         self.weight = None if weight is None else place[weight]
-        n = None if options.get("bad_rows") == "skip" or weight is not None else len(self.values)
         self.kinds = self.kinds._replace(targets=columns.targets)
         super().__init__(
             len(self.inputs),
             len(self.outputs),
             vector=columns.vector,
-            n=n,
+            n=len(self.values),
+            weighted=weight is not None,
             names=columns.features,
             label=str(path),
             **options,
@@ -91,9 +89,8 @@ class NpzSource(LocalSource):
         n = shapes[0][0] if shapes[0] else 0
         y = shapes[1] if targets else (n, 0)
         check_shapes(shapes[0], y, None if weight is None else shapes[-1])
-        known = None if options.get("bad_rows") == "skip" or weight is not None else n
-        q = 1 if len(y) == 1 else y[1]
-        super().__init__(shapes[0][1], q, vector=len(y) == 1, n=known, label=str(path), **options)
+        d, q, weighted = shapes[0][1], 1 if len(y) == 1 else y[1], weight is not None
+        super().__init__(d, q, vector=len(y) == 1, n=n, weighted=weighted, label=str(path), **options)
         self.total = n
 
     def pieces(self, rows: int) -> Iterator[Piece]:
@@ -193,6 +190,7 @@ def _declared(stream: IO[bytes], where: str, size: int) -> tuple[tuple[int, ...]
     if dtype.kind not in "fiub":
         raise InvalidInput(f"{where} must hold real numbers, got dtype {dtype}")
     needed = prod(shape) * dtype.itemsize
+    # np.load would ask for that much memory first and look at the file afterwards
     if any(k < 0 for k in shape) or needed > size - stream.tell():
         raise InvalidInput(
             f"{where} is not a readable npy file: its header declares shape {shape}, {needed:.3g} bytes, "

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.data.sources.chunks import Array, Chunk
+from relumine.arrays import Array
+from relumine.data.sources.chunks import Chunk
 from relumine.results import InvalidInput
-
-__all__ = ["LARGE", "Kinds", "Piece", "check_rows", "check_shapes", "real_numbers"]
 
 LARGE = 1e100  # squares of larger numbers overflow when they are added up
 _LARGE_SINGLE = 1e30  # the same for rows kept in single precision

@@ -11,14 +11,13 @@ from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Part = Callable[["Chunk"], tuple[Array, ...]]
 Change = Callable[["Chunk"], "Chunk"]
 T = TypeVar("T")
 
-__all__ = ["AHEAD", "Change", "Chunk", "Part", "Source", "add_up", "gather", "join", "read_ahead", "slices"]
 
 AHEAD = 2  # chunks that wait, read, while one is worked on: one hides the reading, the second its unevenness
 

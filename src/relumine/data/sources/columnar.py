@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 from relumine.data.sources.columns import Text
 from relumine.results import InvalidInput
 
-__all__ = ["Arrow", "Parquet", "numeric", "reading"]
-
 Batch = tuple[Any, str, int]  # record batch, where it stands, number of its first row there
 
 
@@ -90,9 +88,6 @@ class Arrow:
         """Columns, and the type of those that are not numeric."""
         with self._open(path) as (schema, _):
             return _types(schema)
-
-    def row_groups(self, path: str) -> None:
-        """Not known without reading."""
 
     def batches(self, path: str, columns: list[str], rows: int, groups: list[int] | None = None) -> Iterator[Batch]:
         """Record batches of at most ``rows`` rows."""

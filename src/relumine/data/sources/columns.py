@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from relumine.results import InvalidInput
 
-__all__ = ["PLAINLY", "TEXT", "Columns", "Except", "Text", "pick"]
-
 TEXT = "turn its categories into columns with one_hot=True"
 PLAINLY = "write its numbers plainly, without percent or currency signs and without marks between thousands"
 
@@ -78,6 +76,11 @@ def pick(where: str, schema: dict[str, Text | None], target: Any, features: Any,
                 f"{where}: column {c!r} is not numeric ({text.holds})", argument=argument[c], remedy=remedy
             )
     return columns
+
+
+def frame_schema(frame: Any) -> dict[str, Text | None]:
+    """The columns of a dataframe, of pandas or dask, for :func:`pick`."""
+    return {str(c): None if getattr(t, "kind", "O") in "fiub" else Text(str(t)) for c, t in frame.dtypes.items()}
 
 
 def _listed(schema: dict[str, Text | None]) -> str:

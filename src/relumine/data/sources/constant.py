@@ -7,10 +7,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.data.sources.chunks import Array, Chunk, Source
+from relumine.arrays import Array
+from relumine.data.sources.chunks import Chunk, Source
 from relumine.data.sources.samples import Samples
-
-__all__ = ["without_constants"]
 
 
 def without_constants(source: Source) -> tuple[Source, NDArray[np.intp]]:

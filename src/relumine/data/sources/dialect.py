@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from relumine.results import InvalidInput
 
-__all__ = ["Dialect", "Squeeze", "open_text", "sniff"]
-
 _SAMPLE = 1 << 16  # bytes that show the dialect, and more if the first line is longer
 _LONGEST = 1 << 26  # bytes of a first line: some four million columns
 _LINES = 50  # lines looked at

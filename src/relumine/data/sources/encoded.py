@@ -9,17 +9,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources.checks import Kinds, Piece, check_rows
-from relumine.data.sources.columns import Columns, Text, pick
-from relumine.data.sources.delimited import Csv
+from relumine.data.sources.columns import Columns, Text, frame_schema, pick
+from relumine.data.sources.csv_files import Csv
 from relumine.data.sources.samples import Samples, as_samples
 from relumine.data.sources.tables import find_files, reader_of
 from relumine.results import InvalidInput, counted
 
-Array = NDArray[np.float64]
 Levels = bool | Mapping[str, list[str]]  # whether text is turned into columns, or which texts of which column are
 
-__all__ = ["encoded_files", "encoded_frame"]
 
 _MOST = 50  # categories of a column; more are names or notes, not categories
 
@@ -57,7 +56,7 @@ def encoded_frame(
     frame: Any, target: Any, features: Any, weight: Any, one_hot: Levels, impute: str | None, **options: Any
 ) -> Samples:
     """The columns of a dataframe in memory."""
-    schema = {str(c): None if getattr(t, "kind", "O") in "fiub" else Text(str(t)) for c, t in frame.dtypes.items()}
+    schema = frame_schema(frame)
     columns = pick("the dataframe", _allowed(schema, target, weight, one_hot), target, features, weight)
     values = {name: frame[name].to_numpy() for name in columns.all}
     text = {c for c in columns.features if schema[c] is not None}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.data.sources.chunks import Array, Chunk, Source, gather
+from relumine.arrays import Array
+from relumine.data.sources.chunks import Chunk, Source, gather
 from relumine.data.sources.samples import Samples
 from relumine.results import InvalidInput
-
-__all__ = ["count", "materialise", "take"]
 
 
 def count(source: Source) -> int:

@@ -9,11 +9,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources.checks import Kinds, Piece, check_rows
-from relumine.data.sources.chunks import AHEAD, Array, Change, Chunk, Part, Source, add_up, join, read_ahead
+from relumine.data.sources.chunks import AHEAD, Change, Chunk, Part, Source, add_up, join, read_ahead
 from relumine.results import InvalidInput
-
-__all__ = ["LocalSource", "Mapped", "Without", "leave_out"]
 
 _NUMBERS = 1 << 20  # numbers in a chunk, 8 MB: larger ones are not read faster, and four of them are in memory
 
@@ -49,13 +48,15 @@ class LocalSource:
         label: str,
         vector: bool,
         n: int | None = None,
+        weighted: bool = False,
         names: tuple[str, ...] | None = None,
         bad_rows: str = "raise",
         storage: str = "float64",
         chunk: int | None = None,
     ) -> None:
-        self.d, self.q, self.label, self.vector, self.n, self.names = d, q, label, vector, n, names
+        self.d, self.q, self.label, self.vector, self.names = d, q, label, vector, names
         self.skip, self.skipped = bad_rows == "skip", 0
+        self.n = None if self.skip or weighted else n  # bad rows and those of weight zero will be left out
         self.dtype = np.dtype(storage)
         self.chunk = max(1, _NUMBERS // (d + q)) if chunk is None else chunk
         self.kinds = self.kinds._replace(inputs=names, vector=vector)

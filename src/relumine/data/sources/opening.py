@@ -10,11 +10,9 @@ import numpy as np
 
 from relumine.data.sources.arrays import open_arrays, open_npy, open_npz
 from relumine.data.sources.chunks import Source
-from relumine.data.sources.columns import Except, Text, pick
+from relumine.data.sources.columns import Except, frame_schema, pick
 from relumine.data.sources.streams import StreamSource
 from relumine.results import InvalidInput
-
-__all__ = ["open_source"]
 
 
 def open_source(
@@ -228,8 +226,7 @@ def _open_frame(frame: Any, given: dict[str, Any], options: dict[str, Any]) -> S
 
         encoding = given.get("one_hot", False), given.get("impute")
         return encoded_frame(frame, target, features, weight, *encoding, **options)
-    schema = {str(c): None if getattr(t, "kind", "O") in "fiub" else Text(str(t)) for c, t in frame.dtypes.items()}
-    columns = pick("the dataframe", schema, target, features, weight)
+    columns = pick("the dataframe", frame_schema(frame), target, features, weight)
     y = frame[list(columns.targets)].to_numpy(dtype=np.float64)
     weights = None if weight is None else frame[weight].to_numpy(dtype=np.float64)
     return open_arrays(frame[list(columns.features)], y[:, 0] if columns.vector else y, weights, **options)

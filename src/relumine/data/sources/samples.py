@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources.checks import LARGE, Kinds, Piece, check_rows, check_shapes, real_numbers
-from relumine.data.sources.chunks import Array, Change, Chunk, gather, slices
+from relumine.data.sources.chunks import Change, Chunk, gather, slices
 from relumine.data.sources.local import LocalSource, Mapped
 from relumine.results import InvalidInput
-
-__all__ = ["Samples", "as_samples"]
 
 
 class Samples(LocalSource):

@@ -11,9 +11,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.data.sources.chunks import Array, Chunk
-
-__all__ = ["Spill"]
+from relumine.arrays import Array
+from relumine.data.sources.chunks import Chunk
 
 _SHARE = 0.5  # of the free space of the disk that may be taken; beyond it rows are parsed again on every pass
 _IN_MEMORY = ("tmpfs", "ramfs")

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from relumine.arrays import Array
 from relumine.data.sources.checks import Piece, check_rows
-from relumine.data.sources.chunks import Array, Chunk, slices
+from relumine.data.sources.chunks import Chunk, slices
 from relumine.data.sources.local import LocalSource
 from relumine.results import InvalidInput
-
-__all__ = ["StreamSource"]
 
 _KEPT_ROWS = 4096  # of a generator, from the beginning: what head() is asked for, and a pivot needs no more
 

@@ -18,15 +18,13 @@ from relumine.data.sources.checks import Piece
 from relumine.data.sources.chunks import Chunk
 from relumine.data.sources.columnar import Arrow, Parquet
 from relumine.data.sources.columns import Columns, Text, pick
-from relumine.data.sources.delimited import Csv
+from relumine.data.sources.csv_files import Csv
 from relumine.data.sources.local import LocalSource
 from relumine.data.sources.spill import Spill
 from relumine.results import InvalidInput
 
-__all__ = ["Look", "TableSource", "choose_columns", "endings", "find_files", "look", "open_tables", "reader_of"]
-
 # A reader declares its ``endings`` (and those that only a file ``named`` outright may have), whether it is ``slow`` to
-# read again, and gives schema(path), row_groups(path) and batches(path, columns, rows, groups).
+# read again, and gives schema(path) and batches(path, columns, rows, groups).
 Reader = Parquet | Arrow | Csv
 _READERS: tuple[type[Reader], ...] = (Parquet, Arrow, Csv)
 
@@ -54,9 +52,8 @@ class TableSource(LocalSource):
             self.assumed = reader.dialect.said
             if options.get("bad_rows") == "skip":
                 reader.on_bad = self._count
-        super().__init__(
-            len(columns.features), len(columns.targets), vector=columns.vector, names=columns.features, **options
-        )
+        d, q, weighted = len(columns.features), len(columns.targets), columns.weight is not None
+        super().__init__(d, q, vector=columns.vector, weighted=weighted, names=columns.features, **options)
 
     def _count(self, lines: int) -> None:
         self.skipped += lines
@@ -107,9 +104,7 @@ def open_tables(
     files = find_files(paths)
     reader = reader_of(files, options.get("bad_rows") == "skip", delimiter, decimal)
     columns = choose_columns(files, reader, target, features, weight)
-    n = None
-    if isinstance(reader, Parquet) and options.get("bad_rows") != "skip" and weight is None:
-        n = sum(sum(reader.row_groups(path)) for path in files)
+    n = sum(sum(reader.row_groups(path)) for path in files) if isinstance(reader, Parquet) else None
     several = f" ({len(files)} files)" if len(files) > 1 else ""
     label = f"{paths if isinstance(paths, str | Path) else files[0]}{several}"
     return TableSource(files, reader, columns, n=n, label=label, **options)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from relumine.arrays import Array
 from relumine.data.moments import Estimator
 from relumine.data.sources import Source, count
 from relumine.data.views import Between, rows_of, seen
@@ -29,11 +30,8 @@ from relumine.tensors.jennrich import RankOneTerms, jennrich, singular_values
 from relumine.tensors.refine import refine_terms
 from relumine.tensors.symmetric import SymmetricTensor, packed_size
 
-Array = NDArray[np.float64]
 Rng = int | np.random.Generator | None
 Tensors = Sequence[SymmetricTensor | ArrayLike]
-
-__all__ = ["UnitTable", "algorithm_1", "algorithm_4", "algorithm_5", "algorithm_6"]
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arrays import Array
 from relumine.network import Network, flip_columns
 from relumine.results import InvalidInput
 from relumine.tensors.subsets import subsets
 
-Array = NDArray[np.float64]
 Signs = NDArray[np.int8]
-
-__all__ = ["Identifiability", "counterexample", "sign_patterns"]
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,13 @@ from functools import partial
 from math import e
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from relumine.arrays import Array
 from relumine.data.sources import Chunk, Source
 from relumine.network import Network
 from relumine.papers.samples import mean_square
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["fit_readout", "minimise_in_ball"]
 
 _CHUNK_NUMBERS = 1 << 20  # features held at once: 8 MB
 _DEPENDENT = 1e-12  # eigenvalues below this part of the largest are rounding error of exact zeros

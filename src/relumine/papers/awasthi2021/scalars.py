@@ -7,15 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import eval_hermitenorm
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import SymmetricTensor, powers
-
-Array = NDArray[np.float64]
-
-__all__ = ["coefficients", "recover_scalars"]
 
 BIAS_LIMIT = 8.0  # e^{−b²/2} < 1e-13 beyond: no tensor in double precision sees such a unit
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["fix_signs"]
 
 
 def fix_signs(W: Array, b: Array, a: Array, f1: Array) -> tuple[Array, Array, Array]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.moments import Estimator, estimate_from
 from relumine.data.sources import Source, count
 from relumine.data.views import Affine, Less, Projected, seen
@@ -18,11 +18,7 @@ from relumine.tensors.hermite import feature_count
 from relumine.tensors.span import dominant_span
 from relumine.tensors.symmetric import SymmetricTensor
 
-Array = NDArray[np.float64]
-
 _MANY = 1000  # features up to which one regression costs less than debiasing's two passes (d ≤ 43 inputs)
-
-__all__ = ["SubspaceMoments", "estimate_in_subspace"]
 
 
 @dataclass(frozen=True)

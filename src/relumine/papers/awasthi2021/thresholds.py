@@ -7,16 +7,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 from relumine.tensors.jennrich import RankOneTerms
 from relumine.tensors.symmetric import SymmetricTensor, packed_size
 
-Array = NDArray[np.float64]
 Pair = tuple[float, float]
 
-__all__ = ["Thresholds", "distinct_directions"]
 
 _SAFETY = 1.15  # Gaussian noise stays below 1.15 times the formula in 99 of 100 draws (d = 3 … 10)
 _SPREAD = 8.0  # how much more than its noise an ill-conditioned eigenproblem may move a direction
@@ -48,6 +46,7 @@ class Thresholds:
     def exact(cls, T: Sequence[SymmetricTensor], order: int) -> Thresholds:
         """For exact tensors: everything at rounding level."""
         size = [T[k].norm for k in (2 * order + 1, 2 * order + 2)]
+        # Jennrich loses up to half the digits of exact tensors; a true unit weighs far more than 1e-10 of them all
         tiny = (1e-10 * size[0], 1e-10 * size[1])
         return cls(eta0=(0.0, 0.0), eta1=tiny, eta2=tiny, eta3=1e-4)
 

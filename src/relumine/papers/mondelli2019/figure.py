@@ -26,14 +26,12 @@ from typing import Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
 
 from relumine import planted
+from relumine.arrays import Array
 from relumine.formats.files import write_atomically
 from relumine.papers.cells import Cells, command, fill, picture, short
-
-Array = NDArray[np.float64]
 
 FOLDER = Path("mondelli2019")  # where JSON and pictures go unless told otherwise
 FIGURES = ("1", "small", "recover")

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["Assumptions", "assumptions", "correlation", "weight_rows"]
 
 
 class Assumptions(NamedTuple):

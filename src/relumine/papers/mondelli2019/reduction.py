@@ -11,18 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation, Polynomial
+from relumine.arrays import Array
 from relumine.papers.mondelli2019.isotropy import weight_rows
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import SymmetricTensor, powers, rank_one_sum
 
-Array = NDArray[np.float64]
 Learner = Callable[[Array, Array], ArrayLike]
-
-__all__ = ["decompose_by_learning", "labels_from_tensors", "lower_orders", "trace", "weight_tensor"]
 
 
 def weight_tensor(W: ArrayLike, k: int) -> SymmetricTensor:

@@ -26,8 +26,6 @@ from relumine.tensors.symmetric import packed_size
 Weights = Literal["random", "separated"]
 Verdict = Literal["not determined", "easy", "known", "hard", "open"]
 
-__all__ = ["Regime", "Verdict", "Weights", "least_order", "regime"]
-
 
 @dataclass(frozen=True)
 class Regime:

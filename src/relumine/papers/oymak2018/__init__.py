@@ -24,8 +24,9 @@ True
 
 from relumine.papers.oymak2018.additive import Additive, Iterate, descend, gauss_newton, largest_eigenvalue
 from relumine.papers.oymak2018.evidence import Evidence
-from relumine.papers.oymak2018.method import Decoding, DecodingFailed, decode
+from relumine.papers.oymak2018.method import decode
 from relumine.papers.oymak2018.probes import Tails, column_tails, sample_tails, tails
+from relumine.papers.oymak2018.result import Decoding, DecodingFailed
 
 __all__ = [
     "Additive",

@@ -9,16 +9,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.linalg.lapack import dpocon
 from scipy.special import fdtri
 
+from relumine.arrays import Array
 from relumine.papers.oymak2018.additive import GEMM_BLOCK, Additive
-
-Array = NDArray[np.float64]
-
-__all__ = ["Evidence", "conditioning", "determined", "evidence", "held_out"]
 
 
 class Evidence(NamedTuple):
@@ -148,6 +144,7 @@ def _scores(
         FF, Fr = FF - F1 * F1 / n, Fr - F1 * float(residual.sum()) / n
     JF = problem.a[:, None] * DF
     variance = FF - np.einsum("kj,kj->j", JF, inverse @ JF)
+    # what J explains of a feature leaves rounding error, and a score of that would be a division of nothing by nothing
     visible = variance > 1e-9 * (FF + 1e-300)
     return np.where(visible, (Fr + JF.T @ remaining) / np.sqrt(np.where(visible, variance, 1.0)), 0.0)
 

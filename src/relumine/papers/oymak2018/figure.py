@@ -20,7 +20,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from relumine.papers.cells import Cells, command, fill, picture
+from relumine.papers.cells import Cells, command, fill, picture, short
 from relumine.papers.oymak2018.additive import Additive, Iterate, descend, gauss_newton, largest_eigenvalue
 
 FOLDER = Path("oymak2018")  # where JSON and pictures go unless told otherwise
@@ -40,11 +40,6 @@ def planted(d: int, n: int, sigma: float, seed: int) -> tuple[Additive, np.ndarr
 
 def relative_error(w: np.ndarray, truth: np.ndarray) -> float:
     return float(((w - truth) ** 2).sum() / (truth @ truth))
-
-
-def short(x: float) -> float:
-    """Four digits are plenty for a plot and keep the JSON small."""
-    return float(f"{x:.4g}")
 
 
 def centred(problem: Additive, steps: int) -> Iterator[Iterate]:

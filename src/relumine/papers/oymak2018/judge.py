@@ -6,16 +6,12 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.papers.oymak2018.additive import DENSE, Additive, gauss_newton
 from relumine.papers.oymak2018.evidence import Evidence, conditioning, determined, evidence, held_out
 from relumine.papers.oymak2018.result import Decoding
 from relumine.results import Certificate, Status
-
-Array = NDArray[np.float64]
-
-__all__ = ["judge", "size"]
 
 # Held-out residual over the size of the sum Σ|a||w + x|: rounding, amplified by the conditioning of the fit.
 EXACT = 1e-10
@@ -69,6 +65,7 @@ def _objections(part: Additive, theta: Array, w: Array, found: Evidence, elsewhe
     """Every reason not to take what is left for noise, in words; empty: take it."""
     d, edge = part.d, np.abs(w) >= theta
     objections = []
+    # five standard errors: of three million coordinates that are at the bound by right, one is objected to
     beyond = edge & (found.remaining * np.sign(w) > 5.0 * found.standard_errors)
     if beyond.any():
         objections.append(f"{beyond.sum()} coordinates want to leave the bound: it is too small")
@@ -76,13 +73,14 @@ def _objections(part: Additive, theta: Array, w: Array, found: Evidence, elsewhe
     to_go, unit = float(found.remaining @ found.G @ found.remaining), found.noise**2
     if not beyond.any() and to_go > (0.1 * d + 10.0 * np.count_nonzero(edge)) * unit:
         objections.append("the iteration ended away from a minimum (raise max_iter, or use method='gauss-newton')")
-    if found.structure > 6.0:
+    if found.structure > 6.0:  # a handful of scores are looked at: noise passes six once in 10⁸ fits
         objections.append(f"the residual still depends on the probes ({found.structure:.0f} standard deviations)")
     if found.held_out > 1.0:
         objections.append("rows left out of the fit are predicted worse than noise allows")
-    if part.n - d < max(10, d // 4):
+    if part.n - d < max(10, d // 4):  # ten degrees of freedom tell the noise to 22 %
         objections.append(f"{part.n} rows for {d} unknowns are too few to tell noise from misfit")
     uncertain = float(np.sqrt(np.mean(found.standard_errors**2)))
+    # as uncertain as half the bound: that much was known before the first row
     if uncertain > 0.5 * min(float(np.min(theta)), float(np.abs(elsewhere).max()) * 2.0):
         objections.append(f"coordinates would be known only to ±{uncertain:.2g}")
     if not objections:

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arrays import Array
 from relumine.data.holdout import hold_out, how_many
 from relumine.data.sources import as_samples
 from relumine.papers.oymak2018.additive import Additive, descend, gauss_newton, largest_eigenvalue
@@ -31,10 +32,8 @@ from relumine.results import (
     Status,
 )
 
-Array = NDArray[np.float64]
 Method = Literal["gauss-newton", "centered", "plain"]
 
-__all__ = ["Decoding", "DecodingFailed", "decode"]
 
 HUGE = 1e100  # squares of larger numbers overflow when they are summed
 BLIND = 1e-3  # a column with T(Θ) below this hardly ever crosses from −Θ to Θ
@@ -200,7 +199,7 @@ def _fit(problem: Additive, theta: Array, w: Array, options: _Options, probe: Ta
             options.progress(
                 Progress(options.method, len(history) - 1, history[-1], seconds=time.perf_counter() - began)
             )
-        # a single fixed point of the piecewise linear map: nothing moves any more
+        # rounding of a sum of d terms, or a fixed point of the piecewise linear map: nothing moves any more
         if iterate.rms <= rounding or (len(history) > 1 and moved <= 1e-13 * float(np.abs(last).max())):
             break
     return last, np.array(history), mu

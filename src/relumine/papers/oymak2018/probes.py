@@ -18,12 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Probability = Callable[[float], float]
-
-__all__ = ["Tails", "column_tails", "sample_tails", "tails"]
 
 
 class Tails(NamedTuple):

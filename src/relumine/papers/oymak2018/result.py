@@ -6,14 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.papers.oymak2018.probes import Tails
 from relumine.results import Certificate, RecoveryFailed, RelumineError, Stage, Status
-
-Array = NDArray[np.float64]
-
-__all__ = ["Decoding", "DecodingFailed"]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.data.sources import Source, count
 from relumine.data.views import Only, Projected, few_of, rows_of, seen
 from relumine.papers.samples import mean_square
@@ -24,10 +25,6 @@ from relumine.papers.zhong2017.span import Orders, moment_orders
 from relumine.results import InvalidInput
 from relumine.tensors.kcl import kcl
 from relumine.tensors.symmetric import SymmetricTensor
-
-Array = NDArray[np.float64]
-
-__all__ = ["Moments", "Start", "initialise", "learn", "partition"]
 
 _PROBE = 50  # steps by which starts are compared: exploding starts have shown themselves by then
 _PROBE_ROWS = 20_000  # rows for that comparison where they have to be read from elsewhere
@@ -160,6 +157,7 @@ def learn(
             best = it
         if progress is not None:
             progress(len(losses) - 1, it.loss)
+        # a million times the first loss: it has diverged, and will not come back
         if it.loss <= floor or it.step == 0.0 or not it.loss < 1e6 * losses[0]:
             break
     assert best is not None

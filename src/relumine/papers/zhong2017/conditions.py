@@ -10,14 +10,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation, gaussian_mean
-
-Array = NDArray[np.float64]
-
-__all__ = ["Constants", "Properties", "Verdict", "constants", "properties", "second_derivative", "table"]
+from relumine.arrays import Array
 
 _SCALES = np.geomspace(0.1, 10.0, 13)  # |w|: two decades, each step less than a factor 1.5
 _STEP = 1e-5  # near the cube root of rounding error, where a central difference loses least

@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.activations import Activation, gaussian_mean
+from relumine.arrays import Array
 from relumine.network import Network
 from relumine.papers.zhong2017.conditions import constants, properties, second_derivative
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["Conditioning", "conditioning", "empirical_hessian", "extremes", "population_hessian"]
 
 _MOST = 6000  # rows of a Hessian that is formed
 

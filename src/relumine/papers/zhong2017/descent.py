@@ -8,17 +8,15 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.data.sources import Chunk, Source, count
 from relumine.data.views import Between, seen
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Step = float | Literal["theorem", "search"]
 
-__all__ = ["Iterate", "Step", "descend", "gradient", "theorem_step"]
 
 _BLOCK_NUMBERS = 1 << 17  # numbers of x in one block: 1 MB, so that the second product finds them in the cache
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.papers.zhong2017.span import Orders
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["recover_magnitudes"]
 
 
 def recover_magnitudes(

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation
 from relumine.data.holdout import how_many, kept_apart
 from relumine.data.sources import Samples, Source, count
-from relumine.data.views import Whitened, few_of, in_memory, rows_of, seen
+from relumine.data.views import Whitened, few_of, rows_of, seen
 from relumine.data.whiten import Whitening, summary_of, whitening_of
 from relumine.network import Network
 from relumine.papers.capabilities import Capabilities
@@ -27,10 +27,6 @@ from relumine.papers.zhong2017.descent import Step
 from relumine.papers.zhong2017.moments import Moments
 from relumine.papers.zhong2017.span import moment_orders
 from relumine.results import Certificate, InvalidInput, Progress, ProgressCallback, Recovery, Stage, Status, Units
-
-Array = NDArray[np.float64]
-
-__all__ = ["CAPABILITIES", "ZhongRecovery", "recover_zhong"]
 
 
 def _has_tensors(sigma: Activation) -> bool:
@@ -154,7 +150,7 @@ def recover_zhong(
     if iterations:
         few = few_of(Z, int(memory / (8 * _COPIES * (rows.d + 1))), rng.spawn(1)[0])
         end, losses = _descend(few, start, sigma, stages, step, iterations, batches, progress)
-        if not in_memory(Z):
+        if not Z.resident:
             end, more = _descend(Z, end, sigma, stages, step, min(iterations, _PASSES), batches, progress)
             losses += more
     net = Network(end.W, np.zeros(width), start.v, sigma)
@@ -182,7 +178,7 @@ def _descend(
     end, losses = learn(
         rows, None, start, sigma, step=step, iterations=iterations, batches=batches, tol=_FLOOR, progress=report
     )
-    note = f"{len(losses) - 1} steps" + ("" if in_memory(rows) else f" on all {count(rows)} rows")
+    note = f"{len(losses) - 1} steps" + ("" if rows.resident else f" on all {count(rows)} rows")
     stages.append(Stage("descent", time.perf_counter() - clock, end.loss / unit, note))
     return replace(start, W=end.W), losses
 
@@ -197,7 +193,7 @@ def _check(rows: Source, width: int, moments: str, iterations: int) -> Source:
         raise InvalidInput(f"unknown moments {moments!r}; known: {', '.join(get_args(Moments))}", argument="moments")
     if iterations < 0:
         raise InvalidInput(f"iterations must be at least 0, got {iterations}", argument="iterations")
-    if n <= 2 * d + 10:
+    if n <= 2 * d + 10:  # fewer could not even give the affine part and a second moment of full rank
         raise InvalidInput(
             f"{n} samples are too few for {d} inputs; the method needs many times k·d = {width * d} "
             "(method='auto' about 5 times)"
@@ -212,13 +208,14 @@ def _centred(rows: Source, whiten: bool) -> Whitening | None:
         return None
     found, summary = whitening_of(rows)
     check_varies(summary)
+    # six standard errors: by chance one input in 5·10⁸ would be refused
     if np.abs(found.mean).max() > 6.0 * np.sqrt(np.diag(summary.covariance).max() / summary.n):
         raise InvalidInput("method 'zhong' needs inputs of mean zero (its units have no bias); use method='auto'")
     return Whitening(np.zeros_like(found.mean), found.L)
 
 
 def _note(rows: Source) -> tuple[str, ...]:
-    if in_memory(rows):
+    if rows.resident:
         return ()
     return (f"the rows are not in memory: descent ran on those that fit, then at most {_PASSES} steps on all of them",)
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import aslinearoperator
 
+from relumine.arrays import Array
 from relumine.data.moments import estimate_from, sums_of
 from relumine.data.sources import Source, count
 from relumine.data.views import Affine, Less, Projected, seen
@@ -23,10 +23,8 @@ from relumine.papers.zhong2017.span import Orders, affine_fit, weight_span
 from relumine.tensors.hermite import feature_count, hermite_features
 from relumine.tensors.symmetric import SymmetricTensor
 
-Array = NDArray[np.float64]
 Moments = Literal["plain", "debiased", "regressed"]
 
-__all__ = ["Moments", "contract", "find_span", "moments_inside"]
 
 _ROUNDS = 20  # of fit and span in turn, a cap: three to six are usual
 _GAIN = 0.01  # share of the variance left that a round must take away to be followed by another

@@ -10,19 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.data.sources import Chunk, Source, count
-from relumine.data.views import in_memory
 from relumine.data.whiten import summary_of
 from relumine.results import InvalidInput
 from relumine.tensors.span import dominant_span
-
-Array = NDArray[np.float64]
-
-__all__ = ["Orders", "affine_fit", "moment_operator", "moment_orders", "weight_span"]
 
 _DENSE = 200  # up to this d the d×d matrix costs less than the Lanczos products: n d² against n d k times fifty
 _DENSE_FILES = 2000  # of rows that are read anew for every product: 32 MB instead of fifty passes
@@ -49,6 +44,7 @@ def moment_orders(sigma: Activation, norms: Array | float = 1.0, most: int = 4) 
     """
     r = np.atleast_1d(np.asarray(norms, dtype=np.float64))
     sizes = np.array([np.abs(sigma.hermite(k, np.zeros_like(r), r)).min() for k in range(most + 1)])
+    # a moment that vanishes by symmetry comes out of quadrature as 1e-14; the others are 1e-3 or more
     seen = sizes > 1e-9 * max(float(sizes.max()), np.finfo(float).tiny)
     found = [next((j for j in range(k, most + 1) if seen[j]), None) for k in (1, 2, 3)]
     if found[2] is None:
@@ -137,7 +133,7 @@ def weight_span(
 
 
 def _forms_matrices(rows: Source) -> bool:
-    return rows.d <= (_DENSE if in_memory(rows) else _DENSE_FILES)
+    return rows.d <= (_DENSE if rows.resident else _DENSE_FILES)
 
 
 def _hermite(X: Array, alpha: Array, k: int) -> list[Array]:

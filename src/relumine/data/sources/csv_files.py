@@ -16,8 +16,6 @@ from relumine.data.sources.columns import PLAINLY, TEXT, Text
 from relumine.data.sources.dialect import Dialect, open_text, sniff
 from relumine.results import InvalidInput
 
-__all__ = ["Csv"]
-
 _MISSING = (
     *("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "n/a", "None", "none"),
     *("?", "-", "."),
@@ -96,9 +94,6 @@ class Csv:
 
     def _numbers(self, values: Any) -> Any:
         return pc.or_(pc.match_substring_regex(values, self.number), pc.is_in(values, pa.array(_MISSING)))
-
-    def row_groups(self, path: str) -> None:
-        """Not known without reading."""
 
     def batches(self, path: str, columns: list[str], rows: int, groups: list[int] | None = None) -> Iterator[Batch]:
         """Record batches of at most ``rows`` rows."""
