@@ -30,6 +30,7 @@ __all__ = ["LayersFit", "Sweeps", "minimise", "rank"]
 _DENSE = 2500  # parameters up to which JᵀJ is formed: 50 MB, and a factorisation of 2 s
 _CHUNK_NUMBERS = 1 << 22  # entries of J held at once while JᵀJ is summed (32 MB)
 _FLOOR = 1e-28  # relative loss at which only rounding is left: 1e-14 of the root mean square of y
+_VARIES = 1e-10  # least share of the mean square of activations, or of derivatives, that counts
 _PRODUCTS = 150  # LSMR iterations of a step; from 1e-6 away each step of so many won three digits or more
 
 
@@ -258,30 +259,61 @@ class _Dense:
 
 
 class _Iterative:
-    """LSMR on the sweeps, columns scaled to about length one."""
+    """LSMR on the sweeps, δ = S^(−1/2) u A^(−1/2) in each map: A = Σ φφᵀ, φ = ω(h, 1), S = Σ ggᵀ/n over n rows.
+
+    S ⊗ A is what JᵀJ would be in this map if h and g were independent (Martens and Grosse 2015). For the last hidden
+    layer of a trained 784-64-64-1, 150 products won five digits; with columns of length one it had been one and a half.
+    """
 
     def __init__(self, sweeps: Sweeps, Y: Array, omega: Array) -> None:
+        if sweeps.free_skip:
+            raise InvalidInput(f"a linear part of {sweeps.size} parameters: dense steps go up to {_DENSE}")
         self.sweeps, self.omega, self.target = sweeps, omega, (omega * (Y - sweeps.value)).ravel()
-        square = np.zeros(sweeps.size)
+        n = len(Y)
+        squares = [np.zeros((len(b), len(b))) for _, b in sweeps.maps]
         for k in range(Y.shape[1]):
             G = np.zeros_like(Y)
-            G[:, k] = omega[:, 0]
-            parts = [((g**2).T @ (h**2), (g**2).sum(axis=0)) for g, h in zip(sweeps.signals(G), sweeps.h)]
-            square += np.concatenate([np.concatenate([W.ravel(), b]) for W, b in parts])
-        self.root = np.sqrt(square + 1e-12 * square.max(initial=0.0) + np.finfo(float).tiny)
+            G[:, k] = 1.0
+            for S, g in zip(squares, sweeps.signals(G)):
+                S += g.T @ g / n
+        self.left = [_inverse_root(S) for S in squares]
+        self.right = [_inverse_root(_gram(h, omega)) for h in sweeps.h]
 
     def __call__(self, lam: float, free: NDArray[np.bool_] | None = None) -> Array | None:
         if free is not None:
-            raise InvalidInput(f"some parameters fixed, and {self.root.size} of them: dense steps go up to {_DENSE}")
+            raise InvalidInput(f"some parameters fixed, and {self.sweeps.size} of them: dense steps go up to {_DENSE}")
         shape = self.sweeps.value.shape
         J = LinearOperator(
-            (self.target.size, self.root.size),
-            matvec=lambda u: (self.omega * self.sweeps.forward(np.ravel(u) / self.root)).ravel(),
-            rmatvec=lambda g: self.sweeps.backward(self.omega * np.reshape(g, shape)) / self.root,
+            (self.target.size, self.sweeps.size),
+            matvec=lambda u: (self.omega * self.sweeps.forward(self._change(np.ravel(u)))).ravel(),
+            rmatvec=lambda g: self._change(self.sweeps.backward(self.omega * np.reshape(g, shape)), back=True),
             dtype=np.float64,
         )
         found = lsmr(J, self.target, damp=float(np.sqrt(lam)), atol=1e-14, btol=1e-14, maxiter=_PRODUCTS)
-        return np.asarray(found[0] / self.root)
+        return self._change(np.asarray(found[0]))
+
+    def _change(self, flat: Array, back: bool = False) -> Array:
+        """δ = P u Qᵀ of every map; ``back``: its transpose Pᵀ u Q."""
+        parts = []
+        for (V, e), P, Q in zip(self.sweeps.split(flat), self.left, self.right):
+            u = np.column_stack([V, e])
+            u = P.T @ u @ Q if back else P @ u @ Q.T
+            parts += [u[:, :-1].ravel(), u[:, -1]]
+        return np.concatenate(parts)
+
+
+def _gram(H: Array, omega: Array) -> Array:
+    """Σ φφᵀ of φ = ω(h, 1)."""
+    G = omega * H
+    total = omega.T @ G
+    return np.block([[G.T @ G, total.T], [total, np.sum(omega**2).reshape(1, 1)]])
+
+
+def _inverse_root(S: Array) -> Array:
+    """P with PᵀSP = 1, an upper triangle; for what hardly varies, or never does, a little is put in its place."""
+    size = float(np.trace(S)) / max(len(S), 1)
+    R = np.linalg.cholesky(S + (_VARIES * size + np.finfo(float).tiny) * np.eye(len(S))).T
+    return np.asarray(np.linalg.inv(R), dtype=np.float64)
 
 
 def _parts(sweeps: Sweeps, omega: Array) -> Iterator[tuple[Sweeps, Array]]:

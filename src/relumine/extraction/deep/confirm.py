@@ -24,14 +24,14 @@ _CONFIRM, _CAREFUL = 1000, 5000
 _FIRST = 200  # of them asked first
 _WIDE, _FAR = 3.0, 300  # and so many further out, so much further
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
+_HEAD = 20_000  # and the last layer alone: that of 784-128-128-1 has 16 641
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
 _RANKED = 700  # parameters up to which the rank of the Jacobian is computed: half a second
 _OUT = 60.0  # distance from the origin over √d up to which rows are used
 _FINE = 3e-10  # and that which is not polished again
-_FLOOR, _ENOUGH = (
-    1e-28,
-    1e-22,
-)  # relative loss at which a polish ends: rounding; for large networks 1e-11 of the answers
+# Relative loss at which a polish ends: rounding; for large networks 1e-13 of the answers. At 1e-11 one weight of a
+# trained 784-64-64-1, into a unit that is on for one row in a hundred, was off by 6e-7.
+_FLOOR, _ENOUGH = 1e-28, 1e-26
 
 
 @dataclass
@@ -139,7 +139,7 @@ def _refined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
     head = DeepNetwork((), net.head)
     if net.parameters <= _LARGE:
         return _polished(at, net, *at.rows(int(1.15 * net.parameters) + 100))
-    if head.parameters > _LARGE:
+    if head.parameters > _HEAD:
         return net
     X, Y = at.rows(2 * head.parameters)
     old, answers = at.ask.since(at.mark)  # on both sides of units that random rows hardly show

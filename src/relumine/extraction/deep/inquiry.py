@@ -35,14 +35,15 @@ class Inquiry:
     """``known``: the layers so far; ``pool``: random inputs and their answers; ``mark``: rows before this layer.
 
     ``certain``: the known layers that units behind them have confirmed; ``doubtful``: there were other candidates;
-    ``unsigned``: the units (V, c) of the next layer, of which it is open on which side each is on.
+    ``quick``: those wait for their turn, before slow ways are taken; ``unsigned``: the units (V, c) of the next layer, of
+    which it is open on which side each is on.
     """
 
     def __init__(self, asked: Asked, dim: int, run: Run) -> None:
         self.ask, self.dim, self.run, self.rng = asked, dim, run, run.rng
         self.known = Known(dim)
         self.certain: tuple[tuple[Array, Array], ...] = ()
-        self.doubtful = False
+        self.doubtful = self.quick = False
         self.unsigned: tuple[Array, Array] | None = None
         self._incomplete: tuple[tuple[Array, Array], ...] | None = None
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))

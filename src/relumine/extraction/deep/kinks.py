@@ -12,7 +12,7 @@ from relumine.extraction.lines import Crossings, Line, Noise, kinks
 
 Array = NDArray[np.float64]
 
-__all__ = ["SIDE", "Segment", "on_lines", "segments"]
+__all__ = ["SIDE", "Segment", "on_lines", "segments", "straight"]
 
 SIDE = 0.25  # how far from a kink the base points of differences are, over the gap to the next kink
 _SURE = 4.0  # standard deviations of a slope that are taken for its error
@@ -67,13 +67,13 @@ def segments(
         lines.append(Line(0.5 * (a + b), (b - a) / (2.0 * r), (-r, r), min(scale, r)))
     found = iter(kinks(lambda X: ask(X).reshape(len(X), -1), lines, most=most, floor=floor) if lines else ())
     return [
-        _segment(a, b, (-r, r), next(found), np.ones(1)) if line else _straight(a, b)
+        _segment(a, b, (-r, r), next(found), np.ones(1)) if line else straight(a, b)
         for a, b, r, line in zip(starts, ends, half, real)
     ]
 
 
-def _straight(a: Array, b: Array) -> Segment:
-    """Without a kink."""
+def straight(a: Array, b: Array) -> Segment:
+    """From a to b, without a kink."""
     o = np.zeros(0)
     return Segment(a, b - a, o, o, o, np.zeros((0, len(a))), o, o, o, o, o)
 

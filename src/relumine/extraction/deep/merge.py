@@ -58,7 +58,7 @@ class Merger:
         new = [w for w in free if id(w) not in self.measured]
         for w in sorted(new, key=lambda w: -w.gap * abs(w.jump))[:_NEW]:
             self.measured.add(id(w))
-            result = measure(self.ask, w, self.rng)
+            result = measure(self.ask.beside, w, self.rng)
             if result is None:
                 continue
             (normal, noise), active = result, w.chord.chart.active

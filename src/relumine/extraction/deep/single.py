@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from relumine.extraction.deep.charts import Chart
 from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.extraction.deep.kinks import segments
+from relumine.extraction.deep.kinks import SIDE, segments
 from relumine.extraction.deep.last import finish
 from relumine.extraction.deep.places import chords, parallels
+from relumine.extraction.deep.sharpen import located, sharpened
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
 from relumine.extraction.lines import Noise
@@ -29,13 +30,14 @@ __all__ = ["last_layer"]
 _MATCH = 1e-6  # relative difference of two jumps that are one
 _SHARE = 0.5  # of the jumps of a chord that its parallel must have: the others are off its ends
 _LEAST = 3  # kinks that tell
-_LOOKS = 12  # along more chords
+_LOOKS = 40  # along more chords: 64 units took 12, most of them a few hundred rows
 _CHORDS = 4  # of a look
 _MOST = 8_000  # queries for a chord
 _CLEAR = 1e-7  # relative error up to which a normal is taken
 _SHARP = 3e-3  # clarity of a kink that is measured at once: ten digits; others wait for a chord that shows them better
-_BLUNT = 1e-5  # clarity of a kink that is not worth waiting for
+_STUCK = 3  # looks that show clear kinks of which none is a unit
 _BEND = 1e-3  # how far from a unit the box is asked whether it bends there, over the activations
+_LARGE = 2500  # weights of a layer beyond which units are measured again: smaller networks are polished as a whole
 _PATIENCE = 2  # times that a network with an affine part is looked at again: a unit may be missing
 _OTHER = 1e-3  # change of a jump at a known unit that shows layers behind this one
 
@@ -45,7 +47,7 @@ def last_layer(at: Inquiry) -> Found | None:
     pair = parallels(at.known, at.rng)
     if pair is None:
         return None
-    at.mark = at.ask.count
+    at.mark = len(at.ask.log)
     return _Single(at).all(*pair)
 
 
@@ -60,7 +62,7 @@ class _Single:
 
     def all(self, charts: list[Chart], starts: Array, ends: Array) -> Found | None:
         """The network, or None."""
-        at, patience = self.at, _PATIENCE
+        at, patience, stuck, sharp = self.at, _PATIENCE, 0, False
         one, two = self.look(charts, starts, ends)
         same = _matched(one, two)
         at.tell(f"  layer 2: {same} of {len(one)} and {len(two)} jumps are the same on parallel chords")
@@ -72,6 +74,7 @@ class _Single:
             charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs)
             seen = [w for chord in self.look(charts, starts, ends) for w in chord]
             if any(self.contradicts(w) for w in seen):
+                at.tell("  layer 2: a unit bends the box by other amounts elsewhere")
                 return None
             new, pairs = self.add(seen), None
             at.confirm(len(self.units), [*one, *two])
@@ -79,11 +82,16 @@ class _Single:
             at.tell(f"  layer 2 turn {turn}: {len(self.units)} units, {len(seen)} kinks left")
             if new:
                 continue
-            if any(self.fresh(w) for w in seen):
-                self.sharp *= 0.1
-                if self.sharp < _BLUNT:  # kinks that stay, and none of them is a unit
+            if stay := [w.clarity for w in seen if self.fresh(w)]:
+                stuck += max(stay) >= self.sharp
+                if stuck >= _STUCK:
+                    at.tell(f"  layer 2: {len(stay)} kinks are clear, and none of them is a unit")
                     return None
+                self.sharp = min(self.sharp, 0.5 * max(stay))
                 continue
+            if not sharp and len(self.units) * at.known.width > _LARGE:
+                sharpened(at.ask, at.known, self.units, self.a, at.rng)
+                sharp = True
             net, pairs = finish(at, self.units)
             if net is not None and net.head.v.any() and patience > 0:
                 patience, net = patience - 1, None
@@ -95,7 +103,13 @@ class _Single:
 
     def left(self, X: Array) -> Array:
         """The box without the units found."""
-        y = self.at.ask(X)
+        return self._without(X, self.at.ask(X))
+
+    def beside(self, X: Array) -> Array:
+        """The same at rows next to others."""
+        return self._without(X, self.at.ask.beside(X))
+
+    def _without(self, X: Array, y: Array) -> Array:
         if not self.units:
             return y
         z = self.at.known(X) @ np.array([u.w for u in self.units]).T + np.array([u.c for u in self.units])
@@ -108,7 +122,7 @@ class _Single:
         reach = float(np.linalg.norm(at.known(np.concatenate([starts, ends])), axis=1).max())
         error = np.linalg.norm([a * u.error for a, u in zip(self.a, self.units)]) * reach
         floor = Noise(np.full(1, 3.0 * error), np.zeros(1)) if self.units else None
-        before = len(at.ask.data()[0])
+        before = len(at.ask.log)
         found = segments(self.left, starts, ends, scale, _MOST * len(starts), floor)
         size = float(np.abs(at.ask.since(before)[1]).max())
         seen = [witnesses_of(Chord(c, s, i), size) for i, (c, s) in enumerate(zip(charts, found))]
@@ -122,15 +136,18 @@ class _Single:
         for w in sorted(seen, key=lambda w: -w.clarity):
             if w.clarity < self.sharp or not self.fresh(w):
                 continue
-            result = measure(self.left if before else self.at.ask, w, self.at.rng)
-            if result is None:
+            ask = self.beside if before else self.at.ask.beside
+            # the chord's own place has the errors of the units found so far
+            place = located(ask, w.point, w.along, SIDE * w.gap)
+            result = measure(ask, w, self.at.rng) if place is not None else None
+            if result is None or place is None:
                 continue
             normal, noise = result
             size = float(np.linalg.norm(normal))
             if noise > _CLEAR * size:
                 continue
             v = normal / size
-            unit = Unit(v, -float(v @ w.height), np.ones(len(v), dtype=bool), noise / size)
+            unit = Unit(v, -float(v @ w.chord.chart.heights(place[0])), np.ones(len(v), dtype=bool), noise / size)
             if self.bends(unit, size, w):
                 self.units.append(unit)
                 self.a.append(float(np.sign(w.jump)) * size)

@@ -111,7 +111,7 @@ class Layer:
         directions = {id(w): self.plan[j : j + 1, w.chord.chart.active] @ w.chord.chart.E.T for w in unknown}
         measured: dict[int, tuple[Array, float]] = {}
         for _ in range(2):  # once more where the step was too long for a unit nearly parallel to the chord
-            found = jumps(self.ask, unknown, [directions[id(w)] for w in unknown], known=True)
+            found = jumps(self.ask.beside, unknown, [directions[id(w)] for w in unknown], known=True)
             measured.update(zip(map(id, unknown), found))
             slopes = [float(abs(value[0]) / np.linalg.norm(directions[id(w)])) for w, (value, _) in zip(unknown, found)]
             unknown = [w for w, slope in zip(unknown, slopes) if w.narrow(slope)]
@@ -176,7 +176,7 @@ class Layer:
         """The normal measured at the best of a group, kept if it explains where the others are."""
         group = sorted(group, key=lambda w: -w.clarity)
         for best in group[:2]:
-            result = measure(self.ask, best, self.rng)
+            result = measure(self.ask.beside, best, self.rng)
             if result is None:
                 continue
             normal, noise = result

@@ -36,6 +36,8 @@ _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many li
 _FRESH, _MOST = 4, 8_000  # lines against which the layers are held where the search ends half-way; queries for each
 _SPARE = 8  # units, those seen least, of which one may be too many
 _PLANES = 5  # rows for each weight of planes that are asked for once more, if that is not more than was asked before
+_ATTEMPTS = 4  # times that candidates for a small layer are tried; the slow ways wait for the last
+_NEXT = 40  # kinks next to which it is asked whether the units of a small layer are all
 _OPEN = 6  # times that signs may stay open before the next layer is asked for them; at once where rows are dependent
 
 
@@ -114,37 +116,55 @@ def _certain(at: Inquiry) -> tuple[tuple[Array, Array], ...]:
 
 
 def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -> Found:
-    """Layer k + 1 and all behind it; of several sets of units that may be the layer, the first that works."""
+    """Layer k + 1 and all behind it."""
     if k == 2:  # activations cannot be set freely any more
         return behind(at, turns=rounds)
-    before = at.known
     found = last_layer(at) if k else None
     if found is not None:
         return found
-    try:
-        result = _Looks(at, k, rounds).all(given)
-    except Stop:
-        if not k:
-            raise
+    before, doubt, looks = at.known, at.doubtful, _Looks(at, k, rounds)
+    for attempt in range(_ATTEMPTS):
+        try:
+            result = looks.all(given)
+        except Stop:
+            if not k or at.quick:
+                raise
+            return behind(at, turns=_BRIEF)
+        if isinstance(result, Found):
+            return result
+        # of several candidates, or of very few units that look alike, none is certain if it does not lead to the end
+        certain = len(result) == 1 and len(result[0][1]) > _FEW
+        at.doubtful = doubt or not certain
+        try:
+            return _first_of(at, result, k, quick=not certain and attempt + 1 < _ATTEMPTS)
+        except Stop:
+            if certain:
+                raise
+            at.known, at.doubtful = before, doubt
+            if k or attempt + 1 == _ATTEMPTS:
+                break
+            given = []
+    if k and not at.quick:
         return behind(at, turns=_BRIEF)
-    if isinstance(result, Found):
-        return result
-    furthest: tuple[int, Known, Stop] | None = None
-    # of several candidates, or of very few units that look alike, none is certain if it does not lead to the end
-    certain, doubt = len(result) == 1 and len(result[0][1]) > _FEW, at.doubtful
-    at.doubtful = doubt or not certain
-    for W, b in result:
+    raise Stop(f"layer {k + 1}: {looks.why}, but no layer was found behind")
+
+
+def _first_of(at: Inquiry, candidates: list[tuple[Array, Array]], k: int, quick: bool) -> Found:
+    """The network behind the first of several sets of units that leads to one; ``quick``: the slow ways wait."""
+    before, slow, furthest = at.known, at.quick, None
+    at.quick = slow or quick
+    for W, b in candidates:
         at.known = Known(at.dim, (*before.layers, (W, b)))
         at.say(f"layer {k + 1}: {len(b)} units")
         try:
-            return _layers(at, [], k + 1, _ROUNDS if len(result) == 1 else _BRIEF)
+            return _layers(at, [], k + 1, _ROUNDS if len(candidates) == 1 and not at.quick else _BRIEF)
         except Stop as reason:
             if furthest is None or len(at.known.layers) > furthest[0]:
                 furthest = (len(at.known.layers), at.known, reason)
+        finally:
+            at.quick = slow or quick
     assert furthest is not None
-    at.known, at.doubtful = furthest[1] if certain else before, doubt
-    if k and not certain:
-        return behind(at, turns=_BRIEF)
+    at.known, at.quick = furthest[1], slow
     raise furthest[2]
 
 
@@ -157,13 +177,16 @@ class _Looks:
         self.pairs: Pairs | None = None  # inputs between which something is that the units do not explain
         self.why = f"no unit was seen on three chords{OTHER_PIECES if not k else ''}"
         self.patience = 2  # times that a last layer with an affine part is looked at again: a unit may be missing
-        self.open = 0
-        at.mark = at.ask.count
+        self.open = 0  # looks after which the signs of all units stayed open
+        self.turn, self.quiet, self.before = -1, 0, -1  # looks so far, those without a new unit, units before
+        at.mark = len(at.ask.log)
 
     def all(self, given: list[Line]) -> Found | list[tuple[Array, Array]]:
-        """The network, if this layer is the last; else what the layer may be."""
-        layer, k, quiet, before = self.layer, self.k, 0, -1
-        for turn in range(self.rounds):
+        """The network, if this layer is the last; else what the layer may be. Called again, it looks on."""
+        layer, k = self.layer, self.k
+        while self.turn + 1 < self.rounds:
+            self.turn += 1
+            turn = self.turn
             if not self.look(turn, given):
                 continue
             units = layer.accepted
@@ -173,15 +196,16 @@ class _Looks:
             found = self.last(turn, seen)
             if found is not None:
                 return found
-            quiet = quiet + 1 if len(units) == before else 0
-            before = len(units)
-            enough = quiet >= 2 or (not k and (len(units) > _FEW or turn >= _MORE))
+            self.quiet = self.quiet + 1 if len(units) == self.before else 0
+            self.before = len(units)
+            enough = self.quiet >= 2 or (not k and (len(units) > _FEW or turn >= _MORE))
             settled = len(seen) == len(units) or len(layer.units) <= _FEW
             if self.pairs is None and len(units) and settled and enough:
                 options = self.options(units)
                 if options:
                     return options
-                if quiet >= 2 and self.open >= (1 if len(units) > self.at.known.width else _OPEN):
+                patience = 1 if len(units) > self.at.known.width else _OPEN
+                if self.quiet >= 2 and not self.at.quick and self.open >= patience:
                     return self.behind(units)
         raise Stop(f"layer {k + 1}: {self.why}")
 
@@ -225,11 +249,13 @@ class _Looks:
     def options(self, units: list[Unit]) -> list[tuple[Array, Array]]:
         """The sets of units, with signs, behind which the box sees nothing more of the input."""
         others = [u for u in self.layer.units if u.hits >= 3]
+        opened = self.open
         found = [self.signed(some) for some in _hypotheses(units, others)]
         if not any(found) and self.k and len(others) > _FEW:
             # a unit further behind that most chords show, too: with it, no sign of the others can be told
             least = sorted(units, key=lambda u: u.crossings)[:_SPARE]
             found = [self.signed([u for u in units if u is not one]) for one in least]
+        self.open = min(self.open, opened + 1)
         return [layer for layer in found if layer is not None]
 
     def signed(self, some: list[Unit]) -> tuple[Array, Array] | None:
@@ -241,7 +267,10 @@ class _Looks:
         if xi.all() and len(xi):
             W, b = xi[:, None] * np.array([u.w for u in some]), xi * np.array([u.c for u in some])
             self.why = f"{len(some)} units, and the box depends on more than these"
-            if at.complete(Known(at.dim, (*at.known.layers, (W, b)))):
+            # in a small layer, what is missing may show next to other kinks only
+            kinks = self.layer.witnesses if len(xi) <= _FEW else []
+            kinks = [kinks[i] for i in at.rng.permutation(len(kinks))[:_NEXT]]
+            if at.complete(Known(at.dim, (*at.known.layers, (W, b))), kinks):
                 layer, self.why = (W, b), f"{len(some)} units, and the box depends on nothing more"
         elif len(some) >= len(self.layer.accepted):
             self.open += 1

@@ -102,7 +102,7 @@ class _Surfaces:
         self.tried: set[int] = set()
         self.mine: set[int] = set()
         self.merger, self.many = Merger(at.ask, lift, at.rng), False
-        at.mark = at.ask.count
+        at.mark = len(at.ask.log)
 
     def all(self, turns: int) -> Found | Known:
         """The network, if this layer is the last; else the known layers, with signs, in front of it."""
@@ -187,7 +187,7 @@ class _Surfaces:
             if id(w) in self.tried or self.explained(w):
                 continue
             self.tried.add(id(w))
-            result = measure(self.at.ask, w, self.at.rng)
+            result = measure(self.at.ask.beside, w, self.at.rng)
             if result is not None:
                 normal = w.chord.chart.J.T @ result[0]
                 surface = followed(self.at.ask, self.lift, w.point, normal, self.at.rng)

@@ -1,0 +1,77 @@
+"""Deep networks at both ends: layers of two units, whose deeper units look alike, and what many inputs ask for."""
+
+import numpy as np
+import pytest
+
+import relumine as rl
+from relumine.extraction.deep import box as module
+from relumine.extraction.deep.box import Asked
+from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.kinks import segments
+from relumine.extraction.deep.sharpen import sharpened
+from relumine.extraction.deep.signs import signs
+from relumine.extraction.deep.units import Unit
+from relumine.extraction.deep.witnesses import Chord, witnesses_of
+from relumine.results import Status
+
+
+def asked(f):
+    return Asked(f, np.random.default_rng(0), np.inf, lambda: False, True)
+
+
+@pytest.mark.parametrize("rng", [6, 10, 11])
+def test_two_units_in_each_layer(rng):
+    """Large weights, small biases: behind one unit, the kinks of the next layer are next to it and parallel to it."""
+    W = 4.0 * np.random.default_rng(1).normal(size=(2, 12))
+    head = rl.Network(np.array([[-0.2, 2.4], [2.0, -0.6]]), np.array([-1.3, -1.2]), np.array([-4.6, -9.6]), c=9.2)
+    truth = rl.DeepNetwork([(W, np.array([-0.04, 0.03]))], head)
+    found = rl.extract(truth, dim=12, rng=rng)
+    assert found.status is Status.EXACT
+    assert found.network.widths == (2, 2)
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-6
+
+
+def test_the_sign_of_a_unit_nearly_parallel_to_the_line():
+    truth = rl.planted.deep((10, 6, 4, 1), rng=1).scaled()
+    W, b = truth.layers[0]
+    rng, f = np.random.default_rng(2), asked(truth)
+    known = Known(10)
+    for i in range(6):
+        x = rng.normal(size=10)
+        x -= (x @ W[i] + b[i]) * W[i]
+        way = rng.normal(size=10)
+        way += (0.003 - way @ W[i]) * W[i]
+        (found,) = segments(f, (x - way)[None], (x + way)[None], 1.0, 8000)
+        seen = witnesses_of(Chord(known.chart(x), found, 0))
+        near = [w for w in seen if abs(w.point @ W[i] + b[i]) < 1e-9]
+        units = [Unit(w, c, np.ones(10, dtype=bool), 1e-12) for w, c in zip(W, b)]
+        units[i].witnesses = near
+        if near and abs(near[0].jump) > 1e-6:
+            assert signs(f, units)[i] == 1.0
+
+
+def test_rows_beside_others_are_remembered_only_while_there_are_few(monkeypatch):
+    monkeypatch.setattr(module, "_FEW", 20)
+    f = asked(lambda X: X.sum(axis=1))
+    np.testing.assert_allclose(f.beside(np.ones((8, 3))), 3.0)
+    assert (len(f.log), f.count) == (8, 8)
+    f.beside(np.ones((5, 3)))
+    assert (len(f.log), f.count) == (8, 13)
+    f(np.zeros((2, 3)))
+    assert (len(f.log), f.count) == (10, 15)
+    np.testing.assert_allclose(f.since(8)[0], 0.0)
+
+
+def test_units_are_measured_again_where_there_is_room():
+    """Normals and places off by 1e-8, said to be worse: all come back with the digits of the answers."""
+    truth = rl.planted.deep((30, 12, 10, 1), rng=3).scaled()
+    rng, known = np.random.default_rng(4), Known(30, truth.layers)
+    W, b, a = truth.head.W, truth.head.b, truth.head.a
+    V = W + 1e-8 * rng.normal(size=W.shape)
+    units = [Unit(v, c, np.ones(12, dtype=bool), 1e-7) for v, c in zip(V, b + 1e-8 * rng.normal(size=10))]
+    strengths = [0.5 * x for x in a]
+    sharpened(asked(truth), known, units, strengths, rng)
+    size = np.linalg.norm(W, axis=1)
+    off = [max(np.abs(u.w - w / s).max(), abs(u.c - c / s)) for u, w, c, s in zip(units, W, b, size)]
+    assert np.median(off) < 1e-11
+    np.testing.assert_allclose(np.array(strengths)[np.array(off) < 1e-9], (a * size)[np.array(off) < 1e-9], rtol=1e-7)
