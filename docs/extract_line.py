@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import relumine as rl
-from relumine.extraction.lines import Line, kinks
+from relumine.extraction.lines import kinks
+from relumine.extraction.pieces import Line
 
 WIDTH, HEIGHT, REACH = 720, 300, 6.0
 

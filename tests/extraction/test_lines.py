@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relumine.extraction.lines import Line, Noise, kinks
-from relumine.extraction.pieces import Crossings, Piece
+from relumine.extraction.lines import kinks
+from relumine.extraction.pieces import Crossings, Line, Noise, Piece
 
 LINE = Line(np.zeros(1), np.ones(1), (-1e4, 1e4), 1.0)
 

@@ -7,7 +7,8 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import relumine as rl
-from relumine.extraction.lines import Line, kinks
+from relumine.extraction.lines import kinks
+from relumine.extraction.pieces import Line
 from relumine.extraction.units import Precision, units_of_line
 
 

@@ -10,7 +10,8 @@ from tests.fit.fit_problems import FREE, SHAPE, problem
 
 import relumine as rl
 from relumine.data.whiten import whitening
-from relumine.fit.inference import Fitted, infer, parameter_count, structure_score
+from relumine.fit.fisher import parameter_count
+from relumine.fit.inference import Fitted, infer, structure_score
 from relumine.fit.levenberg import INTERRUPTED, Schedule, minimise, step
 from relumine.fit.passes import Model
 from relumine.fit.projection import Linearisation, project

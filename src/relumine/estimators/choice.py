@@ -12,17 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.data.holdout import same_rows, split
 from relumine.data.sources import Samples
 from relumine.estimators.outliers import LEAST, limit
 from relumine.estimators.regularised import Problem, average
 from relumine.network import Network
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 Key = tuple[int, float]  # units and ridge; no units: the ridge shrinks the affine part
 
-__all__ = ["RIDGES", "SHRINKAGES", "WIDTHS", "Asked", "Choice", "Kept", "choose", "choose_by_what_belongs"]
 
 RIDGES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6)
 SHRINKAGES = (3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 0.0)

@@ -11,11 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.estimators.outliers import exceeded, few, tail_end
-
-Array = NDArray[np.float64]
-
-__all__ = ["Entries"]
 
 _ENDLESS = np.finfo(float).max  # and not inf, so that none of it is 0
 

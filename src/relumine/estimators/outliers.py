@@ -10,9 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-__all__ = ["LEAST", "exceeded", "few", "limit", "tail_end"]
+from relumine.arrays import Array
 
 LEAST = 100  # rows: in fewer there is no tail to look at
 _TAIL, _TAIL_ROWS = 0.01, 10  # the tail is measured from ten times this share to this share, or this many rows

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -17,6 +16,7 @@ except ImportError as error:  # pragma: no cover
     raise ImportError("relumine.estimators needs scikit-learn: pip install scikit-learn") from error
 
 from relumine import activations
+from relumine.arrays import Array
 from relumine.data.holdout import split
 from relumine.data.moments import MomentSums, features_needed
 from relumine.data.sources import Samples
@@ -30,10 +30,6 @@ from relumine.papers.awasthi2021.algorithms import algorithm_6
 from relumine.papers.awasthi2021.thresholds import Thresholds
 from relumine.recovery.door import recover
 from relumine.results import InvalidInput, Recovery
-
-Array = NDArray[np.float64]
-
-__all__ = ["TwoLayerRegressor"]
 
 _ORDER = 4  # of the moments that partial_fit sums
 _LARGEST = 1e100

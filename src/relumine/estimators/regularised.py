@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.data.sources import Samples
 from relumine.data.whiten import Whitening, spanning
 from relumine.fit.levenberg import Schedule, minimise
@@ -24,10 +24,6 @@ from relumine.fit.solvers import ConjugateGradients
 from relumine.fit.starts import random_directions
 from relumine.fit.streamed import prepare_source
 from relumine.network import Network
-
-Array = NDArray[np.float64]
-
-__all__ = ["Problem", "Reach", "average"]
 
 _CONSTANT = 1e-12  # spread of an output, over its mean, that is rounding
 # On noisy data a rough step is as good as an exact one: with eight products a step and two steps a strength, held-out

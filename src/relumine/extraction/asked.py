@@ -25,8 +25,6 @@ from relumine.recovery import asked as recovery
 from relumine.results import InvalidInput, ProgressCallback
 from relumine.run import Run
 
-__all__ = ["Asked", "Manner", "Shape", "check"]
-
 _LIMIT = 3600.0  # seconds, where the user gives none: an endless search helps nobody, and a log can be resumed
 Group = TypeVar("Group")
 

@@ -17,15 +17,11 @@ from threading import Thread, Timer
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.forms import estimator, features, is_estimator, is_keras, many_rows, named
 from relumine.extraction.onnx_double import in_double, telling
 from relumine.results import InvalidInput, MissingPackage
-
-Array = NDArray[np.float64]
-
-__all__ = ["Box", "Form", "call", "calls", "open_box"]
 
 # Bytes a command may print for one call, and for each row besides: a box that prints without end must not fill the
 # memory. A number takes 25 bytes at most, so a row may have a thousand outputs.

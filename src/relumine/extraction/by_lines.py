@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.extraction.chosen import ROUGH, Chosen, chosen_queries
 from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.judge import BoxEvidence, certificate, judge
@@ -20,10 +20,6 @@ from relumine.extraction.sampling import Domain
 from relumine.network import Network
 from relumine.results import InvalidInput, Predictions, Recovery, SearchRecord, Stage, Status, Units, counted
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["Lines", "by_lines"]
 
 _CONFIRM = 300  # fresh random rows: at most 1 % of the inputs may then differ, with 95 % confidence
 _EXACT = 1e-9  # relative error of a prediction that is rounding, as in the fit

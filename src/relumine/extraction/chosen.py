@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.lines import Ask, kinks
 from relumine.extraction.pieces import Crossings, Line, Noise
 from relumine.extraction.queries import Ended
@@ -20,10 +20,6 @@ from relumine.extraction.units import Precision, bluntness, effort, roomiest, un
 from relumine.network import Network
 from relumine.recovery.costs import lines_to_choose_from, rows_to_ask
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["ROUGH", "Chosen", "chosen_queries"]
 
 ROUGH = 2e-5  # relative noise beyond which lines cannot tell kinks from noise: random rows and statistics do better
 _CHOICE = 24  # lines of which the clearest are taken: on one in five all 32 kinks of 784-32-1 are apart

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from relumine.arrays import Array
 from relumine.extraction.asked import check
 from relumine.extraction.boxes import open_box
 from relumine.extraction.deep.by_layers import Rest
@@ -20,10 +21,6 @@ from relumine.extraction.ways import Answered, answered, noted
 from relumine.links import Link, LinkName
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, Stage, Status
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["Extraction", "extract"]
 
 _ADVICE = {
     Status.NOISY: "Parameters are known to the digits of the answers, or to their noise. More digits make them "

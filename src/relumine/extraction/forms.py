@@ -10,15 +10,11 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput, MissingPackage
 
-Array = NDArray[np.float64]
-
 _FEW = 8  # single rows tried: a unit that is on at half of them answers all alike once in a hundred times
-
-__all__ = ["estimator", "features", "is_estimator", "is_keras", "many_rows", "named"]
 
 
 def is_estimator(f: Any) -> bool:

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from relumine.fit.leverage import unseen_share
 from relumine.results import Certificate, Recovery, Status, counted
 
-__all__ = ["BoxEvidence", "certificate", "judge", "lines_contradict", "stopped"]
-
 
 @dataclass(frozen=True)
 class BoxEvidence:

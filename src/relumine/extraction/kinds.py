@@ -14,18 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.judge import BoxEvidence, certificate, judge
 from relumine.extraction.queries import BlackBoxFailed, Ended, Queries, Unanswered
 from relumine.extraction.sampling import Domain
 from relumine.links import link_of
 from relumine.network import Network
 from relumine.results import InvalidInput, Recovery, Status
-
-Array = NDArray[np.float64]
-
-__all__ = ["Kind", "explained", "kind_in", "kind_of", "refusal", "rounds_inputs"]
 
 _PLACES = 24  # five rows each; a network with a thousand kinks on a line bends at one place in a hundred
 _STEP = (

@@ -31,14 +31,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.pieces import SURE, Crossings, Line, Noise, Piece, crossing
 
-Array = NDArray[np.float64]
 Ask = Callable[[Array], Array]
 
-__all__ = ["Ask", "Crossings", "Line", "Noise", "Piece", "kinks"]
 
 _EPS = float(np.finfo(float).eps)
 _CELLS = 6  # stretches of the first round; their stubs also measure the noise, so fewer would not do

@@ -10,17 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Queries, Unanswered
 from relumine.extraction.sampling import Domain
 from relumine.links import Link, link_of
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["Linked", "linked"]
 
 _PROBES = 16  # rows that show what the answers are, at each of these distances from the centre:
 _DISTANCES = 1.0, 10.0, 100.0

@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-__all__ = ["Log"]
+from relumine.arrays import Array
 
 _BLOCK = 1 << 26  # bytes: beyond 32 MB the C library gives memory back at once
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["in_double", "telling"]
-
 
 def telling(kinds: list[str]) -> list[int]:
     """Which outputs tell something, by their types: the first of floating point.

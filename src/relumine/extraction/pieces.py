@@ -6,11 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-__all__ = ["SURE", "Crossings", "Line", "Noise", "Piece", "crossing"]
+from relumine.arrays import Array
 
 SURE = 12.0  # standard deviations of noise within which a value fits: rounding errors are not normal
 _POINT = 1e-12  # two points no further apart than this, relative to where they are, are one place,

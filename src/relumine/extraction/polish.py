@@ -18,14 +18,11 @@ from scipy.linalg import cho_solve, lstsq
 from scipy.linalg.lapack import dpocon, dpotrf
 
 from relumine.activations import Activation, LeakyReLU
+from relumine.arrays import Array
 from relumine.network import Network, flip_columns
 from relumine.recovery.orient import orient
 from relumine.results import InvalidInput
 from relumine.tensors.subsets import subsets
-
-Array = NDArray[np.float64]
-
-__all__ = ["Signed", "polishable", "polished", "refitted", "signed", "without_faint"]
 
 _COLUMNS = 1500  # parameters up to which all rows are fitted together
 _PRODUCTS = 60  # of conjugate gradients, which gain a digit in five where there are three rows a parameter

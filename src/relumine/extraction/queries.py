@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.boxes import Box, call, calls
 from relumine.extraction.log import Log
 from relumine.formats.files import write_atomically
@@ -18,10 +18,6 @@ from relumine.formats.npz import arrays
 from relumine.links import Link
 from relumine.results import InvalidInput, RelumineError
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["BlackBoxFailed", "Ended", "Queries", "Unanswered"]
 
 _MOST_BYTES = 1 << 34  # of a file of saved queries
 _EVERY = 10.0  # seconds between savings, at least

@@ -11,8 +11,8 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.digits import digits_of
 from relumine.extraction.judge import BoxEvidence, certificate, judge, lines_contradict, stopped
 from relumine.extraction.queries import BlackBoxFailed, Queries
@@ -22,10 +22,6 @@ from relumine.recovery.evidence import Answers
 from relumine.recovery.judge import with_answers
 from relumine.results import InvalidInput, Recovery, Status
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["PROBE", "WIDER", "RandomRows"]
 
 _PER_PARAMETER = 5  # queries for each of the width·(d+1) parameters, at first
 _PER_GUESS = 4  # the same while the width is a guess: one that is twice too large then takes 8 per true parameter

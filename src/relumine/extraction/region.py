@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.boxes import Box
 from relumine.extraction.random_rows import WIDER
@@ -23,11 +24,9 @@ from relumine.extraction.sampling import Domain, Sampler, _vector, make_domain, 
 from relumine.network import Network
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Array]
 Net = TypeVar("Net", Network, DeepNetwork)
 
-__all__ = ["Free", "Region", "Where"]
 
 _SHOWN = 4  # inputs that a note names
 _FAR = 10.0  # in units of scale: where a range has one end only, it is taken to be so long

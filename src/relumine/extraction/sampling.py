@@ -6,16 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from relumine.arrays import Array
 from relumine.extraction.pieces import Line
 from relumine.network import Network
 from relumine.results import InvalidInput
 
-Array = NDArray[np.float64]
 Sampler = Callable[[np.random.Generator, int], ArrayLike]
 
-__all__ = ["Domain", "Sampler", "make_domain", "make_sampler"]
 
 REACH = 1e4  # how far lines go where inputs are not limited, in units of τ: one kink in 16 000 lies further out
 

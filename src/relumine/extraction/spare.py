@@ -14,14 +14,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.pieces import SURE, Crossings
 from relumine.tensors.subsets import subsets
-
-Array = NDArray[np.float64]
-
-__all__ = ["Spare", "spare_piece"]
 
 # Kinks up to which it is looked for: it saves one gradient of so many, and of 2¹² subsets none fits by chance where
 # slopes are known to nine digits.

@@ -25,14 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfc
 
+from relumine.arrays import Array
 from relumine.extraction.lines import Ask
 from relumine.extraction.pieces import Crossings
 from relumine.extraction.spare import Spare, spare_piece
 from relumine.network import Network
-
-Array = NDArray[np.float64]
-
-__all__ = ["Precision", "bluntness", "effort", "roomiest", "units_of_line"]
 
 _ROUNDS = 8  # of steps asked again; each leaves a few per cent of those before
 _SHORTER = 1.0 / 16.0  # never the other way: two steps across one kink from both of its sides would hide each other

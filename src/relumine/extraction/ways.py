@@ -19,8 +19,6 @@ from relumine.extraction.sampling import Domain
 from relumine.results import Recovery, Status
 from relumine.run import Run
 
-__all__ = ["Answered", "answered", "noted"]
-
 _NEARER = 1.0, 0.2, 0.04  # of the scale, in turn: layers are looked for up to a thousand of it from the centre
 _CHOSEN, _RANDOM = 2_000_000, 100_000  # rows asked at most, where no budget is given
 

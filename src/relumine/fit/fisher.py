@@ -11,15 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh_tridiagonal
 
+from relumine.arrays import Array
 from relumine.fit.rows import Block, Rows, Sums
 from relumine.network import Network
-
-Array = NDArray[np.float64]
-
-__all__ = ["Factor", "columns", "factor", "fisher", "jacobian", "parameter_count"]
 
 _LANCZOS = 300  # parameters up to which all eigenvalues are computed, in 5 ms
 

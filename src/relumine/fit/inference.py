@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from relumine.arrays import Array
 from relumine.data.whiten import Whitening
 from relumine.fit.fisher import Factor, columns, factor, fisher, parameter_count
 from relumine.fit.leverage import Confirmation, leverages
@@ -20,13 +21,9 @@ from relumine.fit.sign_free import Shape
 from relumine.network import Network
 from relumine.results import StandardErrors
 
-Array = NDArray[np.float64]
-
 _TANGENT = 1500  # parameters up to which the score test projects off all first-order changes
 
 _FREE = 1e-3  # least 1 − h: a row with more leverage says nothing about its own noise
-
-__all__ = ["Fitted", "Inference", "infer", "parameter_count", "structure_score"]
 
 
 def structure_score(rows: Rows, shape: Shape, model: Model, probes: int = 256) -> float:

@@ -17,18 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from relumine.arrays import Array
 from relumine.data.sources import Chunk, Samples, Source
 from relumine.fit.levenberg import State
 from relumine.formats.files import write_atomically
 from relumine.results import InvalidInput
-
-Array = NDArray[np.float64]
-
-__all__ = ["Journal", "digest"]
 
 _VERSION = "relumine-journal-2"
 _COST = 10.0  # writes at the end of short minimisations are so many times their own duration apart: a tenth of the time

@@ -19,13 +19,10 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, lsmr
 
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.results import InvalidInput
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["LayersFit", "Sweeps", "minimise", "rank"]
 
 _DENSE = 2500  # parameters up to which JᵀJ is formed: 50 MB, and a factorisation of 2 s
 _CHUNK_NUMBERS = 1 << 22  # entries of J held at once while JᵀJ is summed (32 MB)

@@ -11,17 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.fit.projection import Linearisation, Projection, project
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape
 from relumine.fit.solvers import Solver, choose
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["INTERRUPTED", "Fit", "Schedule", "State", "minimise", "step"]
 
 _ROUNDING = 1e-24  # relative loss: residuals of 10⁻¹² times y, where sums of squares are rounding
 _LAST = 0.1  # share of the loss below which a step must bring it at the level of rounding, or it was the last

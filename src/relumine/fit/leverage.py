@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from relumine.arrays import Array
 from relumine.fit.fisher import Factor, jacobian
 from relumine.fit.passes import Model
 from relumine.fit.rows import Block, MemoryRows, chunk_rows
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 
-__all__ = ["Confirmation", "carrying", "confirmation", "leverages", "unseen_share"]
 
 # A row whose y is moved by Δ shows (1 − h)Δ. With 1e-4 a change of 1e-5 standard deviations still leaves 1e-9, what
 # counts as rounding error. Genuine fits at three rows per parameter stay below 0.999, saturated rows reach 1 − 1e-9.

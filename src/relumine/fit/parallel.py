@@ -16,13 +16,12 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from threadpoolctl import ThreadpoolController
 
-Array = NDArray[np.float64]
-Item = TypeVar("Item")
+from relumine.arrays import Array
 
-__all__ = ["ALONE", "Crew", "cores", "scratch"]
+Item = TypeVar("Item")
 
 
 class _Scratch(threading.local):

@@ -11,29 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from relumine.arrays import Array
 from relumine.fit.parallel import scratch
 from relumine.fit.rows import Block, Kept, Sums
 from relumine.fit.sign_free import Shape
-
-Array = NDArray[np.float64]
-
-__all__ = [
-    "Model",
-    "active",
-    "difference_squares",
-    "gram",
-    "hidden",
-    "jacobian_gram",
-    "jacobian_gram_inside",
-    "kept",
-    "linearise",
-    "product",
-    "product_homogeneous",
-    "residual_squares",
-    "sides",
-]
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,16 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrs
 
+from relumine.arrays import Array
 from relumine.fit import passes
 from relumine.fit.projection import Linearisation, Unknowns
 from relumine.fit.rows import NOTHING
 
-Array = NDArray[np.float64]
 Preconditioner = Callable[[Unknowns], Unknowns]
 
-__all__ = ["Preconditioner", "across", "block", "inside", "precondition"]
 
 _SHIFT = 1e-12  # of the mean diagonal: far below anything that matters, it keeps K positive definite against rounding
 _AFFINE = 1e-10  # of the largest square of a feature: its rounding error is 1e-14 of it, far below the next number

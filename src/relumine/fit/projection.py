@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy.linalg.lapack import dposv
 
+from relumine.arrays import Array
 from relumine.fit import passes
 from relumine.fit.passes import Model
 from relumine.fit.rows import NOTHING, Rows, Sums
 from relumine.fit.sign_free import Shape
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["Linearisation", "Projection", "Unknowns", "project"]
 
 
 @dataclass(frozen=True)

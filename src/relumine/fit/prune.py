@@ -13,8 +13,6 @@ from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape
 from relumine.run import Run
 
-__all__ = ["POLISH", "SEARCH", "noisy_polish", "path", "polish", "prune"]
-
 SEARCH = Schedule(tol=1e-8)
 """Over-parameterised: a little ridge, since equal units make the linear problem singular."""
 

@@ -13,28 +13,14 @@ from functools import cached_property
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from relumine.arrays import Array
 from relumine.data.sources.chunks import slices
 from relumine.fit.parallel import ALONE, Crew, scratch
 
-Array = NDArray[np.float64]
 Sums = tuple[Array, ...]
 
-__all__ = [
-    "AFFINE",
-    "CONSTANT",
-    "NOTHING",
-    "Block",
-    "Kept",
-    "MemoryRows",
-    "Rows",
-    "Sums",
-    "affine_moment",
-    "chunk_rows",
-    "prepare",
-    "without_affine",
-]
 
 # which columns of X̃ a model may use beside its hidden units
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)

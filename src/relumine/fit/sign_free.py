@@ -10,14 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.network import Network
-
-Array = NDArray[np.float64]
-
-__all__ = ["Shape", "shape_of"]
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.fit.leverage import Confirmation, carrying
 from relumine.fit.passes import Model
 from relumine.fit.projection import Linearisation, Projection, Unknowns, project
 from relumine.fit.rows import Block, Kept, MemoryRows, Sums, chunk_rows
 from relumine.fit.solvers import conjugate_gradients
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 
-__all__ = ["sketched_confirmation"]
 
 _TARGETS = 3  # a row with h = 1/2 looks saturated to all of them with probability 0.0034³ = 4e-8
 _SATURATED = (

@@ -6,15 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
+from relumine.arrays import Array
 from relumine.fit.precondition import Preconditioner, precondition
 from relumine.fit.projection import Linearisation, Unknowns
-
-Array = NDArray[np.float64]
-
-__all__ = ["ConjugateGradients", "Dense", "Solution", "Solver", "choose", "conjugate_gradients"]
 
 _COARSEST, _FINEST = 0.1, 1e-4  # relative tolerance of a step; below the second single precision gives little
 _BOTTOM = 1e-30  # relative loss that is rounding error alone

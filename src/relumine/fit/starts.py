@@ -5,27 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.moments import estimate_tensors
 from relumine.fit.rows import Block, MemoryRows, Sums
 from relumine.tensors.span import dominant_span
 from relumine.tensors.spm import span_of_powers, subspace_power
 from relumine.tensors.symmetric import packed_size
-
-Array = NDArray[np.float64]
-
-__all__ = [
-    "inside",
-    "lifted",
-    "looks_gaussian",
-    "moment_directions",
-    "random_directions",
-    "second_moment_span",
-    "span_directions",
-    "third_moment_directions",
-    "with_slopes",
-]
 
 # block Krylov for the second moment: four powers of eight spare columns bring the span as near as the sample allows;
 # it takes fewer products than the d×d matrix from this many inputs per column on

@@ -14,8 +14,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from relumine.arrays import Array
 from relumine.data.sources import Chunk, Samples, Source
 from relumine.data.whiten import Summary, Whitening, whitening_of
 from relumine.fit.parallel import ALONE, Crew
@@ -31,10 +32,6 @@ from relumine.fit.rows import (
     affine_moment,
     without_affine,
 )
-
-Array = NDArray[np.float64]
-
-__all__ = ["Preparation", "Prepared", "StreamedRows", "prepare_source", "rows_of"]
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from relumine.recovery.costs import rows_to_ask, seconds_of_asking, seconds_of_s
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import packed_size
 
-__all__ = ["Advice", "advise"]
-
 _PER_PARAMETER, _PER_PARAMETER_SMOOTH = 5, 20  # samples, for exact data; smooth units need more to be told apart
 _NOISE = 2  # times as many for noisy labels, at least
 _MEMORY_OVER_DATA, _MEMORY_BASE = 3, 64_000_000

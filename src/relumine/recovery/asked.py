@@ -22,8 +22,6 @@ from relumine.papers.capabilities import Capabilities
 from relumine.recovery.layers import CAPABILITIES as LAYERS
 from relumine.results import InvalidInput
 
-__all__ = ["MEMORY", "METHODS", "Asked", "check", "known_options"]
-
 MEMORY = 512e6  # bytes for rows in memory, all copies of them counted: a laptop has room for that
 _LEAST_MEMORY = 1e6  # bytes: fewer do not hold the rows that a search begins with
 _EVERY = 30.0  # seconds between two checkpoints inside a minimisation: what a killed run may lose

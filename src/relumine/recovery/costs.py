@@ -16,8 +16,6 @@ import numpy as np
 
 from relumine.activations import Activation
 
-__all__ = ["lines_to_choose_from", "rows_to_ask", "seconds_of_asking", "seconds_of_search"]
-
 _PRODUCTS, _OVER = 2000, 1.5
 _CALL = 7e-5  # seconds around a product, which small problems notice
 _SMOOTH = 3.0  # a smooth σ costs more per row than a kink, and takes more steps

@@ -16,13 +16,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources import Samples
 from relumine.recovery.otherwise import Otherwise, classes, otherwise, probabilities
 from relumine.results import Cause, Diagnosis, Recovery, Status, counted
-
-Array = NDArray[np.float64]
-
-__all__ = ["DIAGNOSES", "Failure", "diagnosed", "doubted", "running_numbers"]
 
 _NEEDED, _HOPE = 5, 2.5  # numbers per parameter that find a network at once, and below which none is found as a rule
 _LATTICE = 8  # different values of an input up to which kinks between them are not seen

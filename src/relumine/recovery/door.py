@@ -34,8 +34,6 @@ from relumine.recovery.story import Case, Problem, solve
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, RelumineWarning, Stage, Status
 from relumine.run import Run
 
-__all__ = ["recover"]
-
 _PAPERS: dict[str, Callable[..., Recovery]] = {"awasthi": recover_awasthi, "zhong": recover_zhong}
 _STARTS, _HOPELESS = 20, 1  # starts before giving up, in general and where theory gives no hope
 _PATIENCE = 600.0  # seconds: planted networks of up to 50 units and inputs are found within a tenth of it

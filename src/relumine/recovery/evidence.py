@@ -10,19 +10,16 @@ from dataclasses import dataclass
 from math import isfinite, log
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import fdtri
 
-from relumine.fit.inference import Inference, parameter_count, structure_score
+from relumine.arrays import Array
+from relumine.fit.fisher import parameter_count
+from relumine.fit.inference import Inference, structure_score
 from relumine.fit.leverage import unseen_share
 from relumine.network import Network
 from relumine.papers.mondelli2019.regimes import Regime, regime
 from relumine.recovery.signs import Answer, one_sided
 from relumine.recovery.task import MemoryTask, Task
-
-Array = NDArray[np.float64]
-
-__all__ = ["AllRows", "Answers", "Confirmations", "Evidence", "HeldOut", "Looked", "gather", "rms"]
 
 _AFFINE = 2560.0 * np.finfo(float).eps  # relative error of an affine output on rows set aside that is rounding
 _ROUNDED = 100.0  # times the rounding error of the fit that rows set aside may be off: they are not fitted to

@@ -15,8 +15,6 @@ from relumine.recovery.evidence import Answers, Evidence
 from relumine.recovery.search import STRUCTURE
 from relumine.results import Recovery, Status, counted
 
-__all__ = ["Verdict", "explained", "judge", "with_answers"]
-
 _SINGULAR = 1e14  # condition from which a Fisher matrix of doubles is singular: its inverse has two digits left
 # Numbers beyond the parameters that a noise estimate needs: with 5, one in 100 is three times too small. And as many as
 # there are parameters, and five for each parameter of one unit more: units that were searched for fit more of the noise

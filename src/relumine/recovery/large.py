@@ -15,6 +15,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.data.sources import Chunk, Source, Without, count, take
 from relumine.fit.levenberg import INTERRUPTED, minimise
 from relumine.fit.projection import project
@@ -28,10 +29,8 @@ from relumine.recovery.task import MemoryTask, whole_task
 from relumine.results import InvalidInput, Stage, Status
 from relumine.run import Run
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 
-__all__ = ["first_rows", "from_few"]
 
 _PER_PARAMETER, _LEAST, _UNKNOWN_WIDTH = 30, 5000, 20_000  # the first is six times what exact data need
 _MORE = 4  # times as many rows in the next sample: few rounds, and the last one is most of the work

@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine import planted
+from relumine.arrays import Array
 from relumine.data.holdout import set_aside, split
 from relumine.data.sources import Samples
 from relumine.data.whiten import Whitening, whitening
@@ -29,10 +29,8 @@ from relumine.recovery.judge import judge
 from relumine.results import Certificate, InvalidInput, Recovery, SearchRecord, Stage
 from relumine.run import Run
 
-Array = NDArray[np.float64]
 Maps = list[tuple[Array, Array]]
 
-__all__ = ["CAPABILITIES", "recover_layers"]
 
 CAPABILITIES = Capabilities(
     "layers", activations=("relu",), biases=True, finds_width=True, streams=False, options=("widths",)

@@ -10,8 +10,6 @@ from relumine.data.sources import Samples, Source, count, materialise
 from relumine.links import LINKS, Link, link_of
 from relumine.results import InvalidInput, counted
 
-__all__ = ["check_link", "mapped_back"]
-
 
 def check_link(link: object) -> None:
     """Refuse what is no name of a link."""

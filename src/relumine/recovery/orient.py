@@ -10,10 +10,6 @@ from numpy.typing import NDArray
 from relumine.network import Network, flip_columns
 from relumine.tensors.subsets import nearest_subset, some_subset
 
-Array = NDArray[np.float64]
-
-__all__ = ["LINEAR", "Orientation", "open_signs", "orient"]
-
 LINEAR = "unit signs determined uniquely"  # the route that gives one answer
 
 _ALL_FLIPS = 16  # units up to which every set of flips is looked at; beyond, those of one and two

@@ -20,8 +20,6 @@ from relumine.fit.starts import random_directions
 from relumine.recovery.task import MemoryTask, make_task
 from relumine.results import Cause, InvalidInput
 
-__all__ = ["Otherwise", "classes", "otherwise", "probabilities"]
-
 _UNITS, _ROWS = 16, 1500
 _FEW = 20  # values up to which a target is a set of classes
 _STARTS = 3  # one tanh start in four sticks

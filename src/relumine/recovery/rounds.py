@@ -13,8 +13,9 @@ from itertools import product
 
 import numpy as np
 
+from relumine.arrays import Array
 from relumine.fit.levenberg import INTERRUPTED, Fit, State, minimise
-from relumine.fit.projection import Array, project
+from relumine.fit.projection import project
 from relumine.fit.prune import POLISH, SEARCH, prune
 from relumine.fit.rows import MemoryRows
 from relumine.fit.sign_free import Shape, shape_of
@@ -22,8 +23,6 @@ from relumine.fit.starts import inside, lifted, random_directions, with_slopes
 from relumine.recovery.orient import LINEAR, orient
 from relumine.recovery.task import MemoryTask
 from relumine.run import Run
-
-__all__ = ["STUDENT", "contracted", "from_the_span", "refined", "signed", "widened"]
 
 STUDENT = replace(SEARCH, plateau=15, tol=1e-3)
 """A student on its way to a network. Forty slow steps instead of fifteen: (10,10) at n/p = 2 took a third longer to the

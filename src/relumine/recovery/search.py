@@ -15,10 +15,10 @@ from math import ceil, log
 
 import numpy as np
 
+from relumine.arrays import Array
 from relumine.fit.inference import structure_score
 from relumine.fit.levenberg import INTERRUPTED, Fit, Schedule, minimise
 from relumine.fit.passes import difference_squares, sides
-from relumine.fit.projection import Array
 from relumine.fit.prune import SEARCH, noisy_polish, polish, prune
 from relumine.fit.starts import (
     looks_gaussian,
@@ -33,8 +33,6 @@ from relumine.recovery.rounds import STUDENT, contracted, from_the_span, signed,
 from relumine.recovery.task import MemoryTask
 from relumine.results import InvalidInput, SearchRecord, Stage, WidthEvidence
 from relumine.run import Run
-
-__all__ = ["BEATEN", "USUAL", "Search"]
 
 STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise: noise stays about 3
 _MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap: d⁴/24 = 34 000 numbers

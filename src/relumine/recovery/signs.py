@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import fdtri
 
 from relumine.activations import RELU
+from relumine.arrays import Array
 from relumine.fit import passes
-from relumine.fit.inference import parameter_count
+from relumine.fit.fisher import parameter_count
 from relumine.fit.levenberg import minimise
 from relumine.fit.passes import Model
 from relumine.fit.projection import Projection, project
@@ -30,10 +31,6 @@ from relumine.recovery.task import Task
 from relumine.results import InvalidInput, Status, Units
 from relumine.run import Run
 from relumine.tensors.subsets import subsets
-
-Array = NDArray[np.float64]
-
-__all__ = ["Answer", "known_units", "one_sided", "settle"]
 
 _LEFT = 4.0  # times what the chosen flips leave of the affine part: as much may be left by the right ones
 _ALL_FLIPS = 11  # units up to which the flips of all others are tried: 1024 projections at most

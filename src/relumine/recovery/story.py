@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.data.digits import digits_of
 from relumine.data.sources import Samples
-from relumine.fit.inference import Fitted, Inference, infer, parameter_count
+from relumine.fit.fisher import parameter_count
+from relumine.fit.inference import Fitted, Inference, infer
 from relumine.fit.parallel import ALONE
 from relumine.fit.rows import MemoryRows
 from relumine.fit.sketch import sketched_confirmation
@@ -37,10 +38,8 @@ from relumine.recovery.widths import best_fit
 from relumine.results import Certificate, Predictions, Recovery, SearchRecord, Stage, StandardErrors, Status
 from relumine.run import Run
 
-Array = NDArray[np.float64]
 AnyTask = TypeVar("AnyTask", bound=Task)
 
-__all__ = ["Case", "Problem", "close", "shared", "solve"]
 
 _INPUTS = 0.5, 3.0  # times the rounding of the inputs that what is left may be for that to be its cause
 _PLENTY = 9.0  # digits of y that an exact fit needs; nobody needs to be told of more

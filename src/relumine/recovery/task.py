@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.activations import Activation
+from relumine.arrays import Array
 from relumine.data.digits import Digits, digits_of
 from relumine.data.holdout import same_rows, set_aside
 from relumine.data.sources import Samples, Source, Without
@@ -19,10 +20,6 @@ from relumine.fit.sign_free import Shape, shape_of
 from relumine.fit.streamed import prepare_source
 from relumine.network import Network
 from relumine.results import InvalidInput, counted
-
-Array = NDArray[np.float64]
-
-__all__ = ["MemoryTask", "Task", "make_task", "whole_task"]
 
 _EPS = float(np.finfo(float).eps)
 _SCORE = 6.0  # of the residual of an affine fit, from which on it is not rounding; noise stays below 5

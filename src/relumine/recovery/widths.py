@@ -17,8 +17,6 @@ from relumine.fit.prune import SEARCH, path
 from relumine.recovery.search import BEATEN, USUAL, Search
 from relumine.results import Stage, WidthEvidence
 
-__all__ = ["best_fit"]
-
 # Rounds at one width: 60 rounds at 7 or 8 units did not find 10, while students of 11 fell to 1e-4.
 # So the width changes, at most so many times; to a quarter more units where the evidence names the same width again.
 _OPEN, _TURNS, _WIDER = 20, 3, 1.25

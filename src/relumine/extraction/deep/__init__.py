@@ -6,6 +6,7 @@ than what feeds them: surfaces → wide. The end: last → plays (climb, reach, 
 :func:`extract_deep` works on any batched function; `by_layers` turns what it finds into a Recovery.
 """
 
-from relumine.extraction.deep.whole import Found, extract_deep
+from relumine.extraction.deep.confirm import Found
+from relumine.extraction.deep.whole import extract_deep
 
 __all__ = ["Found", "extract_deep"]

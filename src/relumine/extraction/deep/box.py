@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.log import Log
-
-Array = NDArray[np.float64]
-
-__all__ = ["Asked", "OutOfBudget"]
 
 ROUNDING = 16.0 * float(np.finfo(float).eps)  # relative error of an answer: measured 1e-15 … 2e-15 for 784-128-128-1
 # Numbers of the rows remembered (64 MB) up to which those beside others are, too: the normals of 784-128-1 take 200 000

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
-from relumine.extraction.deep.whole import Found, extract_deep
+from relumine.extraction.deep.confirm import Found
+from relumine.extraction.deep.whole import extract_deep
 from relumine.extraction.judge import BoxEvidence, certificate, judge
 from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Queries
@@ -18,10 +20,6 @@ from relumine.extraction.sampling import Domain
 from relumine.network import Network
 from relumine.results import InvalidInput, Recovery, SearchRecord, Stage, counted
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["Rest", "by_layers"]
 
 _AGAIN, _REPEATS = 8, 2e-5  # rows asked a second time at the end, and by how much answers may then differ
 

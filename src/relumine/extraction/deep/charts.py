@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-__all__ = ["Chart", "Known"]
+from relumine.arrays import Array
 
 
 class Known:

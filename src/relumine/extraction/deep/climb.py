@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
 from relumine.network import Network
 
-Array = NDArray[np.float64]
 Score = Callable[[list[Array]], tuple[Array, list[Array]]]
 
-__all__ = ["Score", "before", "climbed", "corners", "directions", "furthest", "tops"]
 
 _STEPS = 80  # uphill
 

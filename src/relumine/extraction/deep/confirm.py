@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
 from relumine.extraction.deep.plays import cornered, covering, idle, played
 from relumine.fit.layers import minimise, rank
-
-Array = NDArray[np.float64]
-
-__all__ = ["Found", "judge"]
 
 # Fresh rows where inputs usually are: at most 0.3 % of them may differ, with 95 % confidence. With 300 of them, two of
 # fifty boxes of random shape were called exact and lacked a unit that is on for one input in a hundred; with 1000, one

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from relumine.extraction.lines import Ask, Crossings, Line, kinks
+from relumine.arrays import Array
+from relumine.extraction.lines import Ask, kinks
+from relumine.extraction.pieces import Crossings, Line
 from relumine.extraction.sampling import Domain
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["is_deep"]
 
 _SHARE = 0.34  # of the jumps of a line that may have no partner on its parallel: kinks that coincide, or are missed
 _FEW = 5  # kinks of the first line next to which the second is searched: in deep networks nearly all jumps differ

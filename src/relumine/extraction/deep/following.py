@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.surfaces import Lift, Surface, bends
 
-Array = NDArray[np.float64]
 Rng = np.random.Generator
 
-__all__ = ["extended", "followed", "holds"]
 
 _FAR = 100.0  # distance from the origin over √d at which a ray ends: nearly all crossings are nearer
 # How deep into the next region the bend is looked for, over its size, and how far to each side, over that depth, as the

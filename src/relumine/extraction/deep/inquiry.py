@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import tops
@@ -16,10 +16,7 @@ from relumine.extraction.deep.witnesses import Witness
 from relumine.extraction.queries import Unanswered
 from relumine.run import Run
 
-Array = NDArray[np.float64]
 Pairs = tuple[Array, Array]
-
-__all__ = ["Inquiry", "Pairs", "Stop"]
 
 
 _MOVES = 25  # pairs of inputs that the known layers cannot tell apart
@@ -35,8 +32,8 @@ class Inquiry:
     """``known``: the layers so far; ``pool``: random inputs and their answers; ``mark``: rows before this layer.
 
     ``certain``: the known layers that units behind them have confirmed; ``doubtful``: there were other candidates;
-    ``quick``: those wait for their turn, before slow ways are taken; ``unsigned``: the units (V, c) of the next layer, of
-    which it is open on which side each is on.
+    ``quick``: those wait for their turn, before slow ways are taken; ``unsigned``: the units (V, c) of the next
+    layer, of which it is open on which side each is on.
     """
 
     def __init__(self, asked: Asked, dim: int, run: Run) -> None:

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.extraction.deep.box import Asked
-
-Array = NDArray[np.float64]
-
-__all__ = ["kind"]
 
 _PLACES, _FEW, _STEP = 40, 12, 1e-3  # a ReLU network with a thousand kinks on a line bends at one place in a hundred
 _BENT = 1e-11  # second difference over the size of the answers: rounding leaves 1e-15

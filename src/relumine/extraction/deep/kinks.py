@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from relumine.extraction.lines import Crossings, Line, Noise, kinks
-
-Array = NDArray[np.float64]
-
-__all__ = ["SIDE", "Segment", "on_lines", "segments", "straight"]
+from relumine.arrays import Array
+from relumine.extraction.lines import kinks
+from relumine.extraction.pieces import Crossings, Line, Noise
 
 SIDE = 0.25  # how far from a kink the base points of differences are, over the gap to the next kink
 _SURE = 4.0  # standard deviations of a slope that are taken for its error

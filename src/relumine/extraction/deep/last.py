@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
 from relumine.extraction.deep.linear import sparsest
@@ -13,10 +14,6 @@ from relumine.extraction.deep.units import Unit
 from relumine.fit.layers import minimise
 from relumine.network import Network
 from relumine.recovery.orient import orient
-
-Array = NDArray[np.float64]
-
-__all__ = ["affine", "finish"]
 
 _FITS = 1e-8  # relative error of a row that fits: measured 1e-15 … 1e-10 where the layers in front have all digits
 _ROBUST = 200_000  # entries of the matrix up to which a linear programme is worth its time

@@ -10,14 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.climb import before, climbed
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.network import Network, flip_columns
-
-Array = NDArray[np.float64]
-
-__all__ = ["error", "into_units", "sparsest"]
 
 _NONE = 1e-6  # |v_j| over the largest |a_i| that is none: measured 1e-12 … 1e-9
 _STARTS = 8  # rows from which inputs are looked for, four times as many at random

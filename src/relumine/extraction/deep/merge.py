@@ -12,15 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.following import extended
 from relumine.extraction.deep.surfaces import Lift, Surface, only
 from relumine.extraction.deep.witnesses import Chord, Witness, measure
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-__all__ = ["Merger"]
 
 _COMMON = 4  # entries, the constant among them, that two normals must share: three equations
 _WEIGHT = 0.02  # of each normal's square that the shared entries must hold: else they say little

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.charts import Chart, Known
 
-Array = NDArray[np.float64]
 Rng = np.random.Generator
 Chords = tuple[list[Chart], Array, Array]
 
-__all__ = ["breaks", "chords", "extremes", "parallels", "spread"]
 
 _LONG = 300.0  # half length of a line over √d: it passes 997 of 1000 hyperplanes of units with bias below 1
 _APART = 0.5  # how far from a chord its parallel is, over the activations: three of four kinks stay on

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.surfaces import bends
-
-Array = NDArray[np.float64]
-
-__all__ = ["sharpened"]
 
 _SPARE = 5  # kinks more than a plane of d inputs needs; others near by hide one in ten
 # How far to each side a kink is looked for, planes being known to six digits or more: the less, the less often there is

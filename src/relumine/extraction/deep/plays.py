@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import before, climbed, directions, furthest
@@ -23,10 +24,8 @@ from relumine.extraction.deep.reach import reach
 from relumine.extraction.queries import Unanswered
 from relumine.fit.layers import Sweeps
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-__all__ = ["cornered", "covering", "idle", "played"]
 
 _PAIRS = 200  # weights brought into play at a time
 _STARTS = 8  # for each of them

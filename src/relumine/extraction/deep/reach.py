@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-Array = NDArray[np.float64]
+from relumine.arrays import Array
+
 Layers = Sequence[tuple[Array, Array]]
 
-__all__ = ["reach"]
 
 _NONE = 1e-6  # a largest value up to this is none: the error of a solution
 _FAR = 1e-6  # the least s: such an input is a million away

@@ -10,18 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.kinks import SIDE, straight
 from relumine.extraction.deep.places import spread
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Chord, Witness, measure
-
-Array = NDArray[np.float64]
-
-__all__ = ["located", "sharpened"]
 
 _PLACES = 400  # on each unit, of which the one with most room is taken
 _SIDE, _STEP = 0.5, 0.25  # how far from the unit the base points are, over the room, and the length of a difference

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import ROUNDING, Asked
 from relumine.extraction.deep.kinks import SIDE
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Witness
-
-Array = NDArray[np.float64]
-
-__all__ = ["signs"]
 
 _LOOKS, _MORE = 2, 6  # witnesses asked for each unit, two rows each; more where those do not tell
 _STEP = 0.004  # length of a difference over the gap, as in a sketch

@@ -10,8 +10,8 @@ bends only where one is missing: further chords cost next to nothing.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.charts import Chart
 from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
@@ -21,11 +21,7 @@ from relumine.extraction.deep.places import chords, parallels
 from relumine.extraction.deep.sharpen import located, sharpened
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
-from relumine.extraction.lines import Noise
-
-Array = NDArray[np.float64]
-
-__all__ = ["last_layer"]
+from relumine.extraction.pieces import Noise
 
 _MATCH = 1e-6  # relative difference of two jumps that are one
 _SHARE = 0.5  # of the jumps of a chord that its parallel must have: the others are off its ends

@@ -8,15 +8,11 @@ it exactly, except by accident. The smallest Σ|c_j| finds it where r is large; 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import ROUNDING
 from relumine.extraction.deep.inquiry import Inquiry
-
-Array = NDArray[np.float64]
-
-__all__ = ["sparse_signs"]
 
 _POINTS, _TRIED = 20_000, 500  # random inputs; those with the most units on, at which gradients may be measured
 _STEP = 1e-4  # length of a difference, over that of x: few meet a kink, and a second look shows those

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import ROUNDING, Asked
 from relumine.extraction.deep.charts import Known
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-__all__ = ["Lift", "Surface", "bends", "only"]
 
 _SHARP = 1e-8  # least change by the bend over the size of the answers: seven digits of its place
 _NOTHING = 1e-5  # smallest over second smallest singular value: measured 1e-12 … 1e-9 for the points of one unit

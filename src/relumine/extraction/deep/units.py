@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import ROUNDING, Asked
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.kinks import Segment, on_lines, segments
@@ -16,10 +17,6 @@ from relumine.extraction.deep.places import spread
 from relumine.extraction.deep.witnesses import Chord, Witness, jumps, measure, witnesses_of
 from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Unanswered
-
-Array = NDArray[np.float64]
-
-__all__ = ["Layer", "Unit", "joined"]
 
 _SKETCH = 2  # directions of a sketch; one more where two sketches agree, before a normal is measured
 _ALIKE = 1e-3  # two sketches further apart than this are different, whatever their noise

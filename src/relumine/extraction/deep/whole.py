@@ -7,8 +7,8 @@ from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import Asked, OutOfBudget
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.confirm import Found, judge
@@ -26,10 +26,6 @@ from relumine.extraction.deep.witnesses import Chord, witnesses_of
 from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Ended, Unanswered
 from relumine.run import Run
-
-Array = NDArray[np.float64]
-
-__all__ = ["Found", "extract_deep"]
 
 _ROUNDS, _BRIEF = 40, 8  # looks at a layer; where the one before it may be another
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them

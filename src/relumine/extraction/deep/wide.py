@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.climb import corners
 from relumine.extraction.deep.confirm import Found, judge
@@ -24,10 +24,6 @@ from relumine.extraction.deep.sparse import sparse_signs
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
-
-Array = NDArray[np.float64]
-
-__all__ = ["OTHER_PIECES", "behind", "oriented"]
 
 OTHER_PIECES = "; the box may be made of other pieces (maxima, sorting)"
 

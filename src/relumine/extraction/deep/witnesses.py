@@ -10,16 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.extraction.deep.box import ROUNDING
 from relumine.extraction.deep.charts import Chart
 from relumine.extraction.deep.kinks import SIDE, Segment
 
-Array = NDArray[np.float64]
 Ask = Callable[[Array], Array]
 
-__all__ = ["Chord", "Witness", "jumps", "measure", "witnesses_of"]
 
 _STEP = 0.01  # length of a difference over that gap: one in 100 directions meets another kink, which blocks show
 _STEEP = 5.0  # a difference stays on its side of the unit up to five times this
