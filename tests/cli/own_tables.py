@@ -91,6 +91,12 @@ def _running_number() -> dict[str, np.ndarray]:
     return {"id": np.arange(1, 501)} | _named(X, y)
 
 
+def _too_narrow() -> dict[str, np.ndarray]:
+    """Six units, and three are asked for."""
+    X, y = _planted(5, 6, 600, 3)
+    return _named(X, y)
+
+
 def _nearly() -> dict[str, np.ndarray]:
     """Two hidden layers: one of twelve units comes near."""
     rng = np.random.default_rng(7)
@@ -116,6 +122,7 @@ TABLES = (
     OwnTable("binary inputs", _binary_inputs, Cause.FEW_POSSIBLE_ROWS, "Each input is 0 or 1, so only"),
     OwnTable("smooth", _smooth, Cause.SMOOTH, "The target has no kinks"),
     OwnTable("outliers", _outliers, Cause.OUTLIERS, "In 3 rows of 600 the network is off"),
+    OwnTable("too narrow", _too_narrow, Cause.TOO_NARROW, "3 units cannot explain these rows", ("--width", "3")),
     OwnTable("running number", _running_number, None, "4 units"),
     OwnTable(
         "nearly",

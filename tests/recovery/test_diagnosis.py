@@ -110,7 +110,7 @@ def test_a_width_that_is_too_small_is_no_matter_of_rows() -> None:
     found = rl.recover(X, y, width=2, rng=0, on_failure="return")
     assert found.diagnosis is not None
     assert found.diagnosis.cause is Cause.TOO_NARROW
-    assert found.message.startswith("2 units cannot explain these rows: ")
+    assert found.message.startswith("2 units cannot explain these rows. ")
     assert found.search.wider is not None
     wrong = y + 0.01 * rng.normal(size=1500)
     wrong[[5, 80, 333, 900]] += [3.0, -2.0, 4.0, 5.0]

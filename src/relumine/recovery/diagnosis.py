@@ -262,7 +262,7 @@ def _too_narrow(failure: Failure) -> Words | None:
     if failure.width is None or wider is None:
         return None
     return (
-        f"{counted(failure.width, 'unit')} cannot explain these rows: {wider} explain significantly more.",
+        f"{counted(failure.width, 'unit')} cannot explain these rows.",
         "Ask for a larger width=, or leave it out: the width is then found, too.",
     )
 
