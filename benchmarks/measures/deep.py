@@ -40,14 +40,15 @@ FULL: Row = {
         "784-32-32-1",
         "10-20-20-1",
         "5-15-10-1",
+        "8-12-10-6-1",
     ],
     "files": ["2_deep_nn_32_2_2_1", "2_deep_nn_512_2_2_1", "2_deep_nn_1024_2_2_1"],
     "digits": ["64-16-16-1", "64-32-32-10", "64-16-16-16-1"],
-    "trained": ["784-32-32-1", "784-64-64-1"],
+    "trained": ["784-32-32-1", "784-64-64-1", "784-128-128-1"],
     "boxes": 100,
     "seeds": 5,
-    "first": 97000,
-    "limit": 120.0,
+    "first": 98500,
+    "limit": 600.0,
 }
 QUICK: Row = FULL | {"shapes": ["8-6-5-1"], "files": [], "digits": [], "trained": [], "boxes": 0, "seeds": 1}
 NEAR = 1e-6  # error of a parameter up to which it is found
