@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from relumine import activations, formats
 from relumine.activations import Activation
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.formats import LAYERS, ONE_LAYER, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
@@ -159,7 +159,7 @@ class Network:
         if k < 0:
             raise InvalidInput(f"the order of a Hermite tensor must be ≥ 0, got {k}")
         norms = np.linalg.norm(self.W, axis=1)
-        U = self.W / np.where(norms > 0.0, norms, 1.0)[:, None]
+        U = unit_rows(self.W)
         power = np.ones((self.m, 1))
         for _ in range(k):
             power = (power[:, :, None] * U[:, None, :]).reshape(self.m, -1)

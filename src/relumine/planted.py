@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import roots_hermitenorm
 
 from relumine.activations import Activation
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.deep import DeepNetwork
 from relumine.network import Network
 from relumine.results import InvalidInput
@@ -63,7 +63,7 @@ def network(
     if family not in get_args(Family):
         raise InvalidInput(f"unknown family {family!r}; known: {', '.join(get_args(Family))}")
     rng = np.random.default_rng(rng)
-    W = _unit_rows(rng.normal(size=(m, d)))
+    W = unit_rows(rng.normal(size=(m, d)))
     b = rng.uniform(-bias, bias, size=m)
     shape = (m,) if outputs is None else (outputs, m)
     a = rng.uniform(0.5, 2.0, size=shape) * rng.choice([-1.0, 1.0], size=shape)
@@ -77,7 +77,7 @@ def network(
         else:
             W, a = (left * np.linspace(1.0, condition, m)) @ right.T, np.sign(a)
     elif family == "smoothed" and m:
-        W = _unit_rows(W[:1] + rng.normal(size=(m, d)) * tau / np.sqrt(d))
+        W = unit_rows(W[:1] + rng.normal(size=(m, d)) * tau / np.sqrt(d))
     elif family == "hermite_roots":
         roots = np.concatenate([roots_hermitenorm(k)[0] for k in (1, 2, 3, 4)])
         b = np.resize(np.concatenate([[0.0, 1.0, -1.0, np.sqrt(3.0)], roots]), m)
@@ -124,7 +124,7 @@ def deep(
     rng = np.random.default_rng(rng)
     layers = []
     for d, m in pairwise(sizes[:-1]):
-        layers.append((np.sqrt(2.0) * _unit_rows(rng.normal(size=(m, d))), rng.uniform(-bias, bias, size=m)))
+        layers.append((np.sqrt(2.0) * unit_rows(rng.normal(size=(m, d))), rng.uniform(-bias, bias, size=m)))
     shape = (sizes[-2],) if sizes[-1] == 1 else (sizes[-1], sizes[-2])
     a = rng.uniform(0.5, 2.0, size=shape) * rng.choice([-1.0, 1.0], size=shape)
     return DeepNetwork.of([*layers, (a, rng.uniform(-bias, bias, size=shape[:-1]))], activation)
@@ -157,7 +157,7 @@ def weights(d: int, r: int, rng: Rng = None, *, family: WeightFamily = "random")
     rng = np.random.default_rng(rng)
     if family == "random":
         g = rng.normal(size=(r, d))
-        return _unit_rows(g - g.mean(axis=0))
+        return unit_rows(g - g.mean(axis=0))
     if family == "simplex":
         return np.concatenate([_vertices(d) @ _orthonormal(rng, d, d) for _ in range(r // block)])
     if family in ("identity", "centred_identity"):
@@ -196,10 +196,6 @@ def sample(
         X = X + np.asarray(mean, dtype=np.float64)
     y = net(X)
     return X, y + noise * rng.normal(size=y.shape) if noise else y
-
-
-def _unit_rows(W: Array) -> Array:
-    return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
 
 
 def _vertices(d: int) -> Array:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from relumine.data.sources import Source, open_source
-from relumine.data.sources.columns import TEXT, Text
+from relumine.data.sources.columns import TEXT, Text, listed
 from relumine.results import InvalidInput
 
 
@@ -43,9 +43,8 @@ class Table:
             return near[0]
         if name.lstrip("-").isdigit() and len(name) < 10 and -len(self.names) <= int(name) < len(self.names):
             return self.names[int(name)]
-        listed = ", ".join(self.names[:12]) + (f", … ({len(self.names)} in all)" if len(self.names) > 12 else "")
         numbered = "" if self.named else " (its first row holds numbers, so its columns were numbered)"
-        raise InvalidInput(f"{self.path} has no column {name!r}; it has: {listed}{numbered}")
+        raise InvalidInput(f"{self.path} has no column {name!r}; it has: {listed(self.names)}{numbered}")
 
     def choose(
         self, target: str | None, features: Sequence[str], ignore: Sequence[str], skip_bad_rows: bool = False

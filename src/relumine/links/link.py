@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, is_single
 from relumine.links.form import Form, in_range, sums_to_one
 from relumine.links.log import Log
 from relumine.links.logit import Logit, TwoClasses
@@ -125,8 +125,7 @@ def link_of(asked: str, Y: Array, rounded: bool = False) -> Link | None:
 
 def _digits(link: Link, Y: Array, bear: bool) -> Link:
     """The link with the smallest parts to be trusted."""
-    with np.errstate(over="ignore"):
-        single = bool((Y.astype(np.float32) == Y).all())
+    single = is_single(Y)
     decimals = _decimals(Y) if link.form.probabilities else None
     if decimals is not None and not bear:
         raise InvalidInput(

@@ -132,6 +132,20 @@ def rank_one_sum(weights: Array, U: Array, k: int) -> SymmetricTensor:
     return SymmetricTensor(weights @ powers(U, k), U.shape[1], k)
 
 
+def best_weights(U: Array, T: SymmetricTensor) -> tuple[Array, Array]:
+    """argmin_ζ ‖T − Σ_i ζ_i u_i^{⊗k}‖ for the rows u_i of U, (m,), and what is left of the packed T.
+
+    Examples
+    --------
+    >>> zeta, rest = best_weights(np.eye(2), rank_one_sum(np.array([2.0, -1.0]), np.eye(2), 3))
+    >>> zeta.round(12), float(abs(rest).max()) < 1e-12
+    (array([ 2., -1.]), True)
+    """
+    P = powers(U, T.order)
+    zeta = np.asarray(np.linalg.lstsq(P.T, T.entries, rcond=None)[0], dtype=np.float64)
+    return zeta, np.asarray(T.entries - zeta @ P)
+
+
 @dataclass(frozen=True, eq=False)
 class SymmetricTensor:
     """A symmetric tensor of the given order over R^d; ``entries`` is the packed vector of the module's text.

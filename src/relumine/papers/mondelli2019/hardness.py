@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation, gaussian_mean
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.metrics import quadrature_kernel
 from relumine.papers.mondelli2019.isotropy import assumptions, correlation, weight_rows
 from relumine.results import InvalidInput
@@ -110,8 +110,7 @@ def trivial_risks(W: ArrayLike, activation: str | Activation) -> TrivialRisks:
     TrivialRisks(mean=6.0, norm=0.0, quadratic=0.0)
     """
     sigma, W = activations.get(activation), weight_rows(W)
-    norms = np.linalg.norm(W, axis=1)
-    U = W / np.maximum(norms, 1e-300)[:, None]
+    norms, U = np.linalg.norm(W, axis=1), unit_rows(W)
     second = (U.T * sigma.hermite(2, 0.0, norms)) @ U
     mean = float(mean_products(W, W, sigma).sum() - sigma.hermite(0, 0.0, norms).sum() ** 2)
     norm = mean - float(np.trace(second)) ** 2 / (2.0 * W.shape[1])
