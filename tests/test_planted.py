@@ -50,7 +50,7 @@ def test_sample_moments_and_noise() -> None:
         ({"d": 0, "m": 1}, "d ≥ 1"),
         ({"d": 2, "m": 3, "family": "orthonormal"}, "m ≤ d"),
         ({"d": 2, "m": 1, "family": "nearly_parallel"}, "m ≥ 2"),
-        ({"d": 2, "m": 1, "family": "what"}, "unknown family"),
+        ({"d": 2, "m": 1, "family": "what"}, "family must be 'generic'"),
     ],
 )
 def test_bad_requests(arguments: dict, word: str) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import roots_hermitenorm
 
 from relumine.activations import Activation
+from relumine.arguments import is_whole, one_of
 from relumine.arrays import Array, unit_rows
 from relumine.deep import DeepNetwork
 from relumine.network import Network
@@ -60,8 +61,7 @@ def network(
     """
     if d < 1 or m < 0:
         raise InvalidInput(f"a network needs d ≥ 1 inputs and m ≥ 0 units, got d={d}, m={m}")
-    if family not in get_args(Family):
-        raise InvalidInput(f"unknown family {family!r}; known: {', '.join(get_args(Family))}")
+    one_of("family", family, get_args(Family))
     rng = np.random.default_rng(rng)
     W = unit_rows(rng.normal(size=(m, d)))
     b = rng.uniform(-bias, bias, size=m)
@@ -117,7 +117,7 @@ def deep(
     >>> deep(sizes=(784, 32, 32, 1), rng=0)
     DeepNetwork(784-32-32-1, relu)
     """
-    if len(sizes) < 3 or any(not isinstance(k, int | np.integer) or k < 1 for k in sizes):
+    if len(sizes) < 3 or not all(is_whole(k, 1) for k in sizes):
         raise InvalidInput(
             f"sizes are whole numbers ≥ 1: inputs, one or more hidden layers, outputs; got {sizes!r}", argument="sizes"
         )
@@ -146,8 +146,7 @@ def weights(d: int, r: int, rng: Rng = None, *, family: WeightFamily = "random")
     >>> W.shape, bool(abs(W.sum(axis=0)).max() < 1e-12)
     ((10, 4), True)
     """
-    if family not in get_args(WeightFamily):
-        raise InvalidInput(f"unknown family {family!r}; known: {', '.join(get_args(WeightFamily))}")
+    one_of("family", family, get_args(WeightFamily))
     if d < 2 or r < 2:
         raise InvalidInput(f"these weights need d ≥ 2 and r ≥ 2, got d={d}, r={r}")
     block = {"identity": d, "centred_identity": d, "simplex": d + 1, "haar": d, "centred_haar": d}.get(family, 1)

@@ -21,6 +21,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from relumine.arguments import one_of
 from relumine.arrays import Array
 from relumine.data.moment_files import check_parts, load_sums, save_sums
 from relumine.data.sources.chunks import Chunk, Source
@@ -84,8 +85,7 @@ class MomentSums:
     """
 
     def __init__(self, d: int, order: int, estimator: Estimator = "regressed", baseline: Array | None = None) -> None:
-        if estimator not in get_args(Estimator):
-            raise InvalidInput(f"unknown estimator {estimator!r}; known: {', '.join(get_args(Estimator))}")
+        one_of("estimator", estimator, get_args(Estimator))
         if d < 1 or order < 0:
             raise InvalidInput(f"moments need d ≥ 1 inputs and order ≥ 0, got d={d}, order={order}")
         self.d, self.order, self.estimator = d, order, estimator

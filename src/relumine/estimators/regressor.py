@@ -16,6 +16,7 @@ except ImportError as error:  # pragma: no cover
     raise ImportError("relumine.estimators needs scikit-learn: pip install scikit-learn") from error
 
 from relumine import activations
+from relumine.arguments import is_number, whole
 from relumine.arrays import Array
 from relumine.data.holdout import split
 from relumine.data.moments import MomentSums, features_needed
@@ -239,13 +240,10 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     def _check(self) -> None:
         for name, value, least in (("width", self.width, 0), ("members", self.members, 1)):
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if value is not None and (not whole or value < least):
-                raise InvalidInput(f"{name} must be a whole number, at least {least}; got {value!r}")
-        if self.alpha is not None:
-            number = isinstance(self.alpha, int | float | np.number) and not isinstance(self.alpha, bool)
-            if not number or not 0.0 <= self.alpha < float("inf"):
-                raise InvalidInput(f"alpha must be a finite number ≥ 0 or None (choose it), got {self.alpha!r}")
+            if value is not None:
+                whole(name, value, least)
+        if self.alpha is not None and not (is_number(self.alpha) and 0.0 <= self.alpha < float("inf")):
+            raise InvalidInput(f"alpha must be a finite number ≥ 0 or None (choose it), got {self.alpha!r}")
 
     # -- the moment stage, in pieces -------------------------------------------------------------------------------
 
