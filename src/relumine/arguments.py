@@ -18,7 +18,7 @@ def one_of(name: str, value: Any, known: Sequence[Any]) -> None:
     >>> one_of("goal", "speed", ("auto", "function"))
     Traceback (most recent call last):
     ...
-    relumine.results.InvalidInput: goal must be 'auto' or 'function'; got 'speed'
+    relumine.results.errors.InvalidInput: goal must be 'auto' or 'function'; got 'speed'
     """
     # words are compared as words: an array compared with == would give an array
     if not any(value is other or (isinstance(value, str) and value == other) for other in known):

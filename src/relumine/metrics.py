@@ -47,7 +47,7 @@ def match(truth: Network, found: Network) -> Match:
         raise InvalidInput(f"cannot match {truth.activation.name} units with {found.activation.name} units")
     truth, found = truth.scaled(), found.scaled()
     straight = _costs(truth, found)
-    cost = straight
+    cost = straight  # of each pair: the cheaper of the unit as it stands and flipped
     if found.activation.reflection is not None:
         cost = np.minimum(straight, _costs(truth, found.flip()))
     rows, columns = linear_sum_assignment(cost)
@@ -158,6 +158,7 @@ def gaussian_distance(f: Network, g: Network) -> float:
     if (f.d, f.q) != (g.d, g.q):
         raise InvalidInput(f"{f!r} and {g!r} have different numbers of inputs or outputs")
     if f.activation == g.activation:
+        # f − g as one network: one kernel instead of three
         both = Network(
             W=np.concatenate([f.W, g.W]),
             b=np.concatenate([f.b, g.b]),
@@ -228,6 +229,7 @@ def _orthant(b: Array, e: Array, rho: Array, s: Array) -> Array:
     """P(X > −b, Y > −e) = P(X < b, Y < e) for correlation ρ, by Owen's T; s = √(1 − ρ²) > 0."""
     tiny = 1e-150  # stands in for a zero threshold: Owen's T is continuous there, and the ratios stay finite
     h, k = np.where(np.abs(b) < tiny, tiny, b), np.where(np.abs(e) < tiny, tiny, e)
+    # P(X < h, Y < k) = ½Φ(h) + ½Φ(k) − T(h, a_h) − T(k, a_k) − jump (Owen 1956)
     ah, ak = (k / h - rho) / s, (h / k - rho) / s
     jump = np.where(h * k > 0.0, 0.0, 0.5)
     jump = np.where(

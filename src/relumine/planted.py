@@ -97,6 +97,7 @@ def network(
         b = np.zeros(m)
         if outputs is not None:
             raise InvalidInput("family 'dependent' has one output")
+        # a_m w_m = −Σ_{i<m} a_i w_i, with w_m of length one
         last = a[:-1] @ W[:-1]
         a[-1] = -np.linalg.norm(last)
         W[-1] = last / np.linalg.norm(last)
@@ -175,7 +176,7 @@ def sample(
     mean: ArrayLike | None = None,
     cov: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """N Gaussian inputs (standard unless ``mean`` and ``cov`` are given) and labels f(x) + noise·N(0, 1).
+    """n Gaussian inputs (standard unless ``mean`` and ``cov`` are given) and labels f(x) + noise·N(0, 1).
 
     Examples
     --------
@@ -205,5 +206,6 @@ def _vertices(d: int) -> Array:
 
 
 def _orthonormal(rng: np.random.Generator, rows: int, columns: int) -> Array:
+    # the signs of diag R make Q unique, and so distributed evenly (Haar) for Gaussian matrices
     Q, R = np.linalg.qr(rng.normal(size=(rows, columns)))
     return np.asarray(Q * np.sign(np.diag(R)))

@@ -19,8 +19,8 @@ from relumine.results import InvalidInput
 class Table:
     """Names of the columns and, once chosen, the source to read; ``assumed``: sentences for the user.
 
-    ``text``: columns that are not numeric, and where that shows; ``mixed``: those of them that hold numbers too;
-    ``named``: the names are the file's own.
+    ``text``: columns that are not numeric, and a cell that shows it; ``mixed``: those of them that hold numbers too;
+    ``named``: the file itself has names for its columns.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""How many digits the numbers have: rounding is noise of known size.
+"""How many digits numbers have; what rounding took from them is noise of known size.
 
 Single precision, decimals of a text file and large offsets all round y to a grid of spacing u; the error is uniform,
 with root mean square u/√12. No fit can be better known than that, and no network needs to explain more.

@@ -1,4 +1,4 @@
-"""Rows set aside: which ones, and the samples without them. What judges a fit must not have been seen by it."""
+"""Rows set aside to judge a fit that has never seen them: how many, which ones, and the samples without them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def hold_out(n: int, rng: np.random.Generator, count: int) -> Numbers:
 def set_aside(X: Array, rng: np.random.Generator, share: float = 0.02) -> tuple[Numbers, int]:
     """Numbers of rows of X (n, d) to set aside, and how many different rows are left.
 
-    Copies of a row stay together, or the rows set aside would have been seen.
+    Copies of a row stay together: one that is set aside must have no copy among the rows that are used.
     """
     groups, distinct = same_rows(X)
+    # the usual case, no copies; and data with one or two different rows, where no group can be spared
     if not 3 <= distinct < len(X):
         aside = hold_out(len(X), rng, how_many(len(X), share))
         return aside, distinct - (np.unique(groups[aside]).size if distinct < len(X) else len(aside))

@@ -300,7 +300,7 @@ def estimate_from(rows: Source, order: int, estimator: Estimator = "regressed") 
 
 
 def _first_rows(rows: Source, features: int) -> Iterator[tuple[Array, Array]]:
-    """As many of the first rows as tell the errors of so many features, in pieces of which one is in memory."""
+    """The first rows, enough to estimate the errors of so many features; one piece of them is in memory at a time."""
     left, step = max(256, _ERROR_NUMBERS // features), max(256, _CHUNK_NUMBERS // features)
     for chunk in rows.chunks() if rows.passes is None else [rows.head(left)]:  # of a generator, those it kept
         X, y = np.asarray(chunk.X[:left], dtype=np.float64), chunk.Y[:left, 0]

@@ -1,4 +1,4 @@
-"""`TwoLayerRegressor`: exact where the data are, regularised where they are noisy and few."""
+"""`TwoLayerRegressor`: the exact network where the data come from one; else a regularised fit for noisy data."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     Data that come from a network are recovered exactly. Other data are fitted by regularised least squares: the number
     of units and the strength of a ridge on their output weights are chosen on rows set aside, ridge regression without
-    units included, by a loss that a few wrong entries do not own. Each fold begins elsewhere, and the mean of the
-    ``members`` networks that they found, refitted to all rows, is returned as one. Rows that do not belong to the
-    others are named in a warning and left out; entries of x far beyond their column are named and replaced.
+    units included, by a loss that a few wrong entries cannot dominate. Each fold starts from other random units; the
+    ``members`` networks that they found are refitted to all rows, and their mean is returned as one network.
+    Rows that do not belong to the others are named in a warning and left out; entries of x far beyond their column are
+    named and replaced.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def jennrich(
         raise InvalidInput(f"rank must lie between 0 and {s.size} for order ℓ={order}, d={T.d}; got {rank}")
     if rank == 0:
         return RankOneTerms(np.zeros((0, T.d)), np.zeros(0), s, 1.0, 0, 1.0)
-    basis = left[:, :rank]
+    basis = left[:, :rank]  # spans the p_i; in its coordinates M_x and M_y are rank × rank and invertible
     slices = np.einsum("ai,abz,bj->zij", basis, T.flatten(order, order, z), basis, optimize=True)
     tries = [common_factors(slices, rng) for _ in range(contractions)]
     vectors, condition, complex_pairs = min(tries, key=lambda t: (t[2], t[1]))

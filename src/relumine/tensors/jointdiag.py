@@ -59,6 +59,7 @@ def joint_diagonalise(
     off, done = _off(B, M), 0
     while done < steps:
         done += 1
+        # B M_l Bᵀ ≈ A diag Aᵀ, so A⁻¹B diagonalises better than B
         trial = unit_rows(np.linalg.solve(_explain(B @ M @ B.T), B))
         new = _off(trial, M)
         if not new < off * (1.0 - 1e-12):

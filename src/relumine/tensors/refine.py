@@ -35,6 +35,7 @@ def refine_terms(
     for _ in range(steps):
         if m == 0 or loss < 1e-31:  # residuals of 3e-16 of each tensor: rounding error
             break
+        # unknowns: all of U, and a ζ_k for each tensor; a change of ζ_k moves the residual of T_k alone
         J = np.concatenate([_jacobian(U, zeta, T.order) / s for T, zeta, s in zip(tensors, zetas, scales)])
         offsets = np.cumsum([0, *(T.entries.size for T in tensors)])
         blocks = np.zeros((J.shape[0], m * len(tensors)))

@@ -76,6 +76,7 @@ def _merge(d: int, orders: tuple[int, ...]) -> tuple[Index, Array]:
         table = np.column_stack([np.repeat(table, len(part), axis=0), np.tile(part, (len(table), 1))])
         factor = np.outer(factor, count).ravel()
     total = table.shape[1]
+    # sorted indices read as digits of a number in base d: packed storage is sorted by it, so a search finds the entry
     place = d ** np.arange(total - 1, -1, -1, dtype=np.int64)
     where = np.searchsorted(indices(d, total) @ place, np.sort(table, axis=1) @ place)
     return where, np.sqrt(factor / multiplicities(d, total)[where])

@@ -21,7 +21,7 @@ class Text(NamedTuple):
 
 
 class Except(tuple[str, ...]):
-    """Inputs are all columns but these."""
+    """Column names that are not inputs: the inputs are all others (see ``ignore`` in ``open_source``)."""
 
 
 @dataclass(frozen=True)
