@@ -17,10 +17,11 @@ def how_many(n: int, share: float = 0.02, least: int = 4, most: int = 2000, leav
 
     Examples
     --------
-    >>> how_many(5), how_many(100), how_many(5000), how_many(10**6)
-    (1, 4, 100, 2000)
+    >>> how_many(5), how_many(8), how_many(9), how_many(100), how_many(5000), how_many(10**6)
+    (1, 1, 4, 4, 100, 2000)
     """
-    # 2 % cost the fit next to nothing, and 2000 rows tell a residual to 2 %; four show that a fit is not chance
+    # 2 % cost the fit next to nothing, and 2000 rows tell a residual to 2 %; four show that a fit is not chance,
+    # but they must not be half of all rows
     least = least if n > 2 * least else 1
     return max(min(max(round(share * n), least), most, n - leave), 0)
 
