@@ -19,7 +19,8 @@ class Form(ABC):
     ``name``: as a user asks for it; ``word``: as a file names it, the same unless several forms share a name.
     ``recognised``: link="auto" may choose it. ``probabilities``: answers are some, so parts may have too few digits.
     ``before``: what stands before the name of the target in the network's formula. ``note``: what a reader must know.
-    ``torch``: the layer of torch that ends a module; ``stacked``: that layer takes the logits (0, z) of two classes.
+    ``torch``: the layer of ``torch.nn`` that ends a module, or a function of torch; ``stacked``: it takes the
+    logits (0, z) of two classes.
     """
 
     name: ClassVar[str]

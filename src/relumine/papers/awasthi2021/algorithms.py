@@ -68,6 +68,7 @@ class UnitTable:
         net = Network(self.W, self.b, self.a)
         if T is None:
             return net
+        # T_k = f̂_k of the units plus f̂_k of the affine part, which is c for k = 0 and v for k = 1
         f0, f1 = (np.asarray(getattr(t, "entries", t), dtype=np.float64) for t in T[:2])
         return net.replace(v=f1.ravel() - net.hermite(1), c=f0.reshape(()) - net.hermite(0))
 
