@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -23,6 +23,15 @@ Family = Literal[
 ]
 
 WeightFamily = Literal["random", "identity", "centred_identity", "simplex", "haar", "centred_haar"]
+
+# what a family asks of d, m and the number of outputs, in words and as a test
+_NEEDS: dict[str, tuple[str, Callable[[int, int, int | None], bool]]] = {
+    "orthonormal": ("m ≤ d", lambda d, m, outputs: m <= d),
+    "conditioned": ("m ≤ d", lambda d, m, outputs: m <= d),
+    "large_bias": ("m ≥ 2", lambda d, m, outputs: m >= 2),
+    "nearly_parallel": ("m ≥ 2 and d ≥ 2", lambda d, m, outputs: m >= 2 and d >= 2),
+    "dependent": ("m ≥ 2 and one output", lambda d, m, outputs: m >= 2 and outputs is None),
+}
 
 __all__ = ["Family", "WeightFamily", "deep", "network", "sample", "weights"]
 
@@ -62,41 +71,31 @@ def network(
     if d < 1 or m < 0:
         raise InvalidInput(f"a network needs d ≥ 1 inputs and m ≥ 0 units, got d={d}, m={m}")
     one_of("family", family, get_args(Family))
+    if family in _NEEDS and not _NEEDS[family][1](d, m, outputs):
+        raise InvalidInput(f"family {family!r} needs {_NEEDS[family][0]}, got d={d}, m={m}, outputs={outputs}")
     rng = np.random.default_rng(rng)
     W = unit_rows(rng.normal(size=(m, d)))
     b = rng.uniform(-bias, bias, size=m)
     shape = (m,) if outputs is None else (outputs, m)
     a = rng.uniform(0.5, 2.0, size=shape) * rng.choice([-1.0, 1.0], size=shape)
     if family in ("orthonormal", "conditioned"):
-        if m > d:
-            raise InvalidInput(f"family {family!r} needs m ≤ d, got m={m} > d={d}")
         left, right = _orthonormal(rng, m, m), _orthonormal(rng, d, m)
-        b = np.zeros(m)
-        if family == "orthonormal":
-            W, a = right.T, np.ones(shape)
-        else:
-            W, a = (left * np.linspace(1.0, condition, m)) @ right.T, np.sign(a)
+        one = family == "orthonormal"
+        W = right.T if one else (left * np.linspace(1.0, condition, m)) @ right.T
+        b, a = np.zeros(m), np.ones(shape) if one else np.sign(a)
     elif family == "smoothed" and m:
         W = unit_rows(W[:1] + rng.normal(size=(m, d)) * tau / np.sqrt(d))
     elif family == "hermite_roots":
         roots = np.concatenate([roots_hermitenorm(k)[0] for k in (1, 2, 3, 4)])
         b = np.resize(np.concatenate([[0.0, 1.0, -1.0, np.sqrt(3.0)], roots]), m)
     elif family == "large_bias":
-        if m < 2:
-            raise InvalidInput("family 'large_bias' needs m ≥ 2")
         b[-2:] = (4.0, -4.0)
     elif family == "nearly_parallel":
-        if m < 2 or d < 2:
-            raise InvalidInput("family 'nearly_parallel' needs m ≥ 2 and d ≥ 2")
         other = W[1] - (W[1] @ W[0]) * W[0]
         t = np.deg2rad(angle)
         W[1] = np.cos(t) * W[0] + np.sin(t) * other / np.linalg.norm(other)
     elif family == "dependent":
-        if m < 2:
-            raise InvalidInput("family 'dependent' needs m ≥ 2")
         b = np.zeros(m)
-        if outputs is not None:
-            raise InvalidInput("family 'dependent' has one output")
         # a_m w_m = −Σ_{i<m} a_i w_i, with w_m of length one
         last = a[:-1] @ W[:-1]
         a[-1] = -np.linalg.norm(last)
