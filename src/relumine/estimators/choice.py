@@ -224,6 +224,7 @@ def _fold(
     tried: list[int] = []
     least = np.inf
     for k in widths:
+        # later folds go only through the part of the path around the best strength of the first fold
         ridges = asked.ridges[windows.get(k, slice(None))]
         if asked.init is None:
             nets = problem.path(k, ridges, np.random.default_rng([seed, k]))
@@ -232,7 +233,7 @@ def _fold(
         best, worse = np.inf, 0
         for at, (ridge, net) in enumerate(zip(ridges, nets)):
             if asked.alpha is not None and ridge != asked.alpha:
-                continue
+                continue  # only on the way to the strength that was asked for
             error = table.note((k, ridge), net, aside)
             best, worse = (error, 0) if error < best else (best, worse + 1)
             if worse == 0 and wider:

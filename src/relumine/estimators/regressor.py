@@ -133,6 +133,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if (weight > 0.0).sum() < 2:
                 raise InvalidInput("sample_weight leaves fewer than two rows")
+            # scikit-learn asks that a row of weight zero is the same as no row
             X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
         for name, values in (("X", X), ("y", y)):
             if np.abs(values).max() > _LARGEST:
@@ -166,6 +167,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             kept, choice = Kept.all(samples), choose(samples, sigma, asked, rng)
         self._say(kept, choice)
         samples, self.outliers_, self._errors = kept.samples, kept.out, choice.errors
+        # exact recovery must not see numbers that were replaced
         untouched = split(samples, np.flatnonzero(np.isin(kept.numbers, self.wrong_entries_[:, 0])))[0]
         self.recovery_ = self._exact(untouched, choice, rng) if self.exact and init is None else None
         if self.recovery_ is not None:

@@ -81,6 +81,7 @@ def find_span(
     degree = _degree(width, count(rows))
     if moments == "plain" or degree < orders.second:
         return V, values
+    # fit and span in turn: y − g loses what the found units explain, and hidden ones come out of the noise
     found, left, without_p = (V, values), np.inf, rows
     for _ in range(_ROUNDS):
         g = _explain(rows, V, degree, without_p)
