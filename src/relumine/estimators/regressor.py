@@ -21,7 +21,7 @@ from relumine.arrays import Array
 from relumine.data.holdout import split
 from relumine.data.moments import MomentSums, features_needed
 from relumine.data.sources import Samples
-from relumine.estimators.choice import Asked, Choice, Kept, choose, choose_by_what_belongs
+from relumine.estimators.choice import Choice, Cleaned, Settled, choose, choose_without_outliers
 from relumine.estimators.entries import Entries
 from relumine.estimators.outliers import exceeded
 from relumine.estimators.regularised import Problem, Reach, average
@@ -160,11 +160,11 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     def _fit(self, samples: Samples, init: Network | None, rng: np.random.Generator, crew: Crew) -> None:
         sigma = activations.get(self.activation if init is None else init.activation)
-        asked = Asked(self.width, None if self.alpha is None else float(self.alpha), self.members, init)
+        asked = Settled(self.width, None if self.alpha is None else float(self.alpha), self.members, init)
         if self.robust:
-            kept, choice = choose_by_what_belongs(samples, sigma, asked, rng)
+            kept, choice = choose_without_outliers(samples, sigma, asked, rng)
         else:
-            kept, choice = Kept.all(samples), choose(samples, sigma, asked, rng)
+            kept, choice = Cleaned.all(samples), choose(samples, sigma, asked, rng)
         self._say(kept, choice)
         samples, self.outliers_, self._errors = kept.samples, kept.out, choice.errors
         # exact recovery must not see numbers that were replaced
@@ -199,7 +199,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             stacklevel=3,
         )
 
-    def _say(self, kept: Kept, choice: Choice) -> None:
+    def _say(self, kept: Cleaned, choice: Choice) -> None:
         """Warn where there are no units, and about rows that were left out."""
         if not choice.width and self.width != 0:
             why = (

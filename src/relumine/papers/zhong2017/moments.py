@@ -32,7 +32,7 @@ _BLOCK = 4096  # rows whose features are held at once: 10 MB at 300 features
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class HermitePolynomial:
     """p(x) = Σ_α β_α h_α(Vx), h_α the orthonormal Hermite polynomials of degree ≤ ``degree``."""
 
     V: Array
@@ -127,7 +127,7 @@ def _explain(rows: Source, V: Array, degree: int, without_p: Source, sweeps: int
         slope, constant = affine_fit(without_p)
         less = Less(Affine(slope, constant))
         sums = sums_of(seen(rows, less, Projected(V)), degree)
-        without_p = seen(rows, Less(Polynomial(V, sums.coefficients(), degree)))
+        without_p = seen(rows, Less(HermitePolynomial(V, sums.coefficients(), degree)))
     return Explained(sums.estimate().tensors, slope, constant, without_p, seen(without_p, less))
 
 
