@@ -1,7 +1,7 @@
 """Views of rows, which change them on their way: whitened, projected, without some rows, y less a known function.
 
-A view takes a chunk to a chunk, so whatever sums over rows sums over the changed rows as well. Rows in memory are changed
-once, at once; rows of files or of a cluster are changed where they are, chunk by chunk, on every pass.
+A view takes a chunk to a chunk, so whatever sums over rows sums over the changed rows as well. Rows in memory are
+changed once, at once; rows of files or of a cluster are changed where they are, chunk by chunk, on every pass.
 """
 
 from __future__ import annotations
