@@ -107,7 +107,7 @@ class Layers(Layout):
         return [(f"W{k}", f"b{k}") for k in range(len(p.weights))]
 
     def arrays(self, p: Parameters) -> Arrays:
-        """Matrices and vectors."""
+        """Every W as a matrix and every b as a vector, also those of a plain output."""
         content: Arrays = {}
         for (W, b), one, two in zip(self.maps(p), p.weights, p.biases):
             content |= {W: np.atleast_2d(one), b: np.atleast_1d(two)}
