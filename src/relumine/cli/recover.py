@@ -58,6 +58,10 @@ def recover(
 ) -> None:
     """Recover the network behind a file of inputs and outputs.
 
+    relumine recover data.csv --target price --report report.html
+
+    relumine recover data.csv --one-hot --impute median --ignore id
+
     --out is written if the network was recovered, or with the best so far if the search was stopped; --force writes it
     in any case. --report and --save are always written. The search ends after ten minutes (more for large problems);
     --seconds sets another limit. Losses are relative to the best affine fit, errors to the spread of y.

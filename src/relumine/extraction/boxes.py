@@ -140,7 +140,10 @@ def _imported(module: str, name: str) -> Callable[[Array], Any]:
     try:
         found: Any = import_module(module)
     except (Exception, SystemExit) as error:  # the user's own code runs here, and may raise anything
-        raise InvalidInput(f"{module} cannot be imported ({type(error).__name__}: {error})") from error
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+        where = f"there is no {module.partition('.')[0]}.py here, nor an installed package of that name"
+        why = where if missing else f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"{module} cannot be imported ({why})") from error
     try:
         for part in name.split("."):
             found = getattr(found, part)

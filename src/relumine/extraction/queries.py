@@ -16,7 +16,7 @@ from relumine.extraction.log import Log
 from relumine.formats.files import write_atomically
 from relumine.formats.npz import arrays
 from relumine.links import Link
-from relumine.results import InvalidInput, RelumineError
+from relumine.results import InvalidInput, RelumineError, counted
 from relumine.run import Run
 
 _MOST_BYTES = 1 << 34  # of a file of saved queries
@@ -288,9 +288,11 @@ class Queries:
     def _give_up(self, word: str) -> None:
         self.save()
         kept = f"; the {len(self.log)} answers so far are saved in {self.file}" if self.file and len(self.log) else ""
+        # what most often is behind it, where nothing was ever answered
+        inputs = "" if len(self.log) else f"; does it take {counted(self.dim, 'input')}?"
         raise BlackBoxFailed(
             f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
-            f"tries, {len(self.log)} rows answered){kept}"
+            f"tries, {len(self.log)} rows answered){kept}{inputs}"
         ) from self._raised
 
     # -- what is known -----------------------------------------------------------------------------------------
