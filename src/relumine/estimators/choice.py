@@ -35,9 +35,6 @@ _MATTERS = 0.5
 _LOOKS = 3  # for rows that do not belong: without the worst of them, others show
 _NARROW = 1000  # rows from which two folds are enough to leave out widths
 _PAYS = 0.9  # of the error: what a width must come down to for a wider one to be tried
-# units that do not end the search for more: one start of 15 does worse than one of 5 by chance. Of 824 rows of concrete
-# 40 units were not tried for that, and R² was 0.86; it is 0.91 with them. (Eight other tables: within 0.003.)
-_ALWAYS = 15
 _BEFORE, _AFTER = 5, 4  # strengths before and from the best of the first fold on that the other folds go through
 _WORSE = 3  # strengths in a row that did worse than the best before the path is left
 # Standard errors of the difference within which the simpler choice is taken. One costs up to 0.005 of R², a half
@@ -239,7 +236,7 @@ def _fold(
             if worse >= _WORSE:
                 break
         tried.append(k)
-        if wider and k > _ALWAYS and len(tried) > 1 and best > _PAYS * least:
+        if wider and len(tried) > 1 and best > _PAYS * least:
             break
         least = min(least, best)
     return tried

@@ -289,7 +289,8 @@ class Queries:
         self.save()
         kept = f"; the {len(self.log)} answers so far are saved in {self.file}" if self.file and len(self.log) else ""
         # what most often is behind it, where nothing was ever answered
-        inputs = "" if len(self.log) else f"; does it take {counted(self.dim, 'input')}?"
+        known = len(self.log) or isinstance(self._raised, OSError)
+        inputs = "" if known else f"; does it take {counted(self.dim, 'input')}?"
         raise BlackBoxFailed(
             f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
             f"tries, {len(self.log)} rows answered){kept}{inputs}"

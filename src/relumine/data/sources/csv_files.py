@@ -91,6 +91,8 @@ class Csv:
             return Text(EMPTY, "") if whole else None
         if t.is_floating(values.type) or t.is_integer(values.type):
             return None
+        if t.is_binary(values.type):
+            return Text("it holds letters that are not UTF-8", "save the file in UTF-8")
         if not t.is_string(values.type):
             first = next(value for value in values.to_pylist() if value is not None)
             return Text(f"it holds {first}", _COUNTED if t.is_temporal(values.type) else TEXT)

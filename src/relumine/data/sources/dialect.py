@@ -144,11 +144,10 @@ def _beginning(path: str) -> tuple[bytes, bool]:
 
 def _encoding(raw: bytes, whole: bool, path: str) -> str:
     """UTF-8; UTF-16 where the file begins with its mark; else that of Windows, which spreadsheets write."""
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    if b"\0" in raw:
+    marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if b"\0" in raw and not marked:
         raise InvalidInput(f"{path} is not text: it holds null bytes", remedy="save it as csv, in UTF-8")
-    for encoding in ("utf-8", "cp1252"):
+    for encoding in ("utf-16",) if marked else ("utf-8", "cp1252"):
         try:
             _decoded(raw, whole, encoding)
         except UnicodeDecodeError:
