@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from relumine.data.sources import Source, open_source
-from relumine.data.sources.columns import EMPTY, TEXT, Text
+from relumine.data.sources.columns import EMPTY, TEXT, Text, listed
 from relumine.results import InvalidInput
 
 
@@ -19,8 +19,8 @@ from relumine.results import InvalidInput
 class Table:
     """Names of the columns and, once chosen, the source to read; ``assumed``: sentences for the user.
 
-    ``text``: columns that are not numeric, and where that shows; ``mixed``: those of them that hold numbers too;
-    ``named``: the names are the file's own.
+    ``text``: columns that are not numeric, and a cell that shows it; ``mixed``: those of them that hold numbers too;
+    ``named``: the file itself has names for its columns.
     """
 
     path: str
@@ -43,9 +43,8 @@ class Table:
             return near[0]
         if name.lstrip("-").isdigit() and len(name) < 10 and -len(self.names) <= int(name) < len(self.names):
             return self.names[int(name)]
-        listed = ", ".join(self.names[:12]) + (f", … ({len(self.names)} in all)" if len(self.names) > 12 else "")
         numbered = "" if self.named else " (its first row holds numbers, so its columns were numbered)"
-        raise InvalidInput(f"{self.path} has no column {name!r}; it has: {listed}{numbered}")
+        raise InvalidInput(f"{self.path} has no column {name!r}; it has: {listed(self.names)}{numbered}")
 
     def choose(
         self, target: str | None, features: Sequence[str], ignore: Sequence[str], skip_bad_rows: bool = False

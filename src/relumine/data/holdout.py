@@ -1,4 +1,4 @@
-"""Rows set aside: which ones, and the samples without them. What judges a fit must not have been seen by it."""
+"""Rows set aside to judge a fit that has never seen them: how many, which ones, and the samples without them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ def how_many(n: int, share: float = 0.02, least: int = 4, most: int = 2000, leav
 
     Examples
     --------
-    >>> how_many(5), how_many(100), how_many(5000), how_many(10**6)
-    (1, 4, 100, 2000)
+    >>> how_many(5), how_many(8), how_many(9), how_many(100), how_many(5000), how_many(10**6)
+    (1, 1, 4, 4, 100, 2000)
     """
-    # 2 % cost the fit next to nothing, and 2000 rows tell a residual to 2 %; four show that a fit is not chance
+    # 2 % cost the fit next to nothing, and 2000 rows tell a residual to 2 %; four show that a fit is not chance,
+    # but they must not be half of all rows
     least = least if n > 2 * least else 1
     return max(min(max(round(share * n), least), most, n - leave), 0)
 
@@ -40,9 +41,10 @@ def hold_out(n: int, rng: np.random.Generator, count: int) -> Numbers:
 def set_aside(X: Array, rng: np.random.Generator, share: float = 0.02) -> tuple[Numbers, int]:
     """Numbers of rows of X (n, d) to set aside, and how many different rows are left.
 
-    Copies of a row stay together, or the rows set aside would have been seen.
+    Copies of a row stay together: one that is set aside must have no copy among the rows that are used.
     """
     groups, distinct = same_rows(X)
+    # the usual case, no copies; and data with one or two different rows, where no group can be spared
     if not 3 <= distinct < len(X):
         aside = hold_out(len(X), rng, how_many(len(X), share))
         return aside, distinct - (np.unique(groups[aside]).size if distinct < len(X) else len(aside))

@@ -1,4 +1,4 @@
-"""Rows of a source seen through a map: whitened, projected, without some of them, with less in y.
+"""Steps that change rows on their way: whitened, projected, without some of them, with y less a known function.
 
 A map takes a chunk to a chunk, so whatever sums over rows sums over the mapped rows as well. Rows in memory are mapped
 once, at once; rows of files or of a cluster are mapped where they are, chunk by chunk, on every pass.
@@ -25,10 +25,10 @@ Function = Callable[[Array], Array]
 
 
 class Step:
-    """A map of chunks; ``inputs`` and ``dropped`` say what it makes of d and n."""
+    """A change of chunks; ``inputs`` says how many inputs the rows have then, ``dropped`` how many rows are gone."""
 
     def __call__(self, chunk: Chunk) -> Chunk:
-        """The chunk as it is seen."""
+        """The changed chunk."""
         raise NotImplementedError
 
     def inputs(self) -> int | None:
@@ -77,7 +77,7 @@ class Less(Step):
     g: Function
 
     def __call__(self, chunk: Chunk) -> Chunk:
-        """The chunk with the rest of y."""
+        """The chunk with y − g(x) for y."""
         return chunk._replace(Y=chunk.Y - self.g(_double(chunk.X))[:, None])
 
 
@@ -105,7 +105,7 @@ class Only(Step):
         return chunk.at(self.numbers[begin:end] - chunk.first)._replace(first=int(begin))
 
     def dropped(self, rows: Source) -> int:
-        """All that have no number here."""
+        """All rows but those of the numbers."""
         return count(rows) - len(self.numbers)
 
 

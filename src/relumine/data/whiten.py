@@ -106,7 +106,7 @@ def summary_of(source: Source) -> Summary:
     """
     head = source.head()
     pivot = np.concatenate([head.X.mean(axis=0, dtype=np.float64), head.Y.mean(axis=0)])
-    for attempt in range(2):
+    for attempt in range(2):  # a second pass only where the first pivot was far from the mean
         n, total, first, second = source.reduce(partial(_shifted, pivot=pivot))
         shift = first / total
         covariance = second / total - np.outer(shift, shift)
@@ -176,7 +176,7 @@ def spanning(source: Source) -> tuple[Whitening, Array, Summary]:
 
 
 def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = None) -> Whitening:
-    """The whitening of a mean and a covariance, if the covariance is one of d independent inputs."""
+    """The whitening of a mean and a covariance; an error names inputs that are constant or depend on each other."""
     d = len(mean)
     if n <= d:
         raise InvalidInput(

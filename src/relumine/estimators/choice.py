@@ -1,6 +1,7 @@
-"""How many units, and how strongly held: chosen on rows set aside, by a loss that a few wrong entries do not own.
+"""How many units, and how strong a ridge: chosen by validation, with a loss that a few wrong entries cannot dominate.
 
-Every fold begins elsewhere, so what the folds found are the starts of the members: nothing is fitted twice.
+Every fold starts from other random units. The networks that the folds found are where the members of the final model
+start from, so that nothing is fitted twice.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Asked:
 
     @property
     def look(self) -> Asked:
-        """A model that shows rows that do not belong: good enough to miss them, not so flexible as to fit them."""
+        """What a first look for outliers uses: few units and a strong ridge, so that outliers are not fitted."""
         width, alpha = 5 if self.width is None else self.width, 0.3 if self.alpha is None else self.alpha
         return Asked(width, alpha, _FOLDS, self.init)
 
@@ -90,7 +91,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Kept:
-    """Rows that belong: ``samples``, their ``numbers``; those left ``out`` and how many ``times`` the usual error."""
+    """``samples`` without outliers, and their row ``numbers``.
+
+    ``out``: numbers of the rows left out, each off by so many ``times`` the usual error.
+    """
 
     samples: Samples
     numbers: Numbers
@@ -99,11 +103,11 @@ class Kept:
 
     @classmethod
     def all(cls, samples: Samples) -> Kept:
-        """None left out."""
+        """All rows kept."""
         return cls(samples, np.arange(len(samples.Y)), np.zeros(0, np.intp), np.zeros(0))
 
     def without(self, out: Numbers, times: Array) -> Kept:
-        """Fewer rows: ``out`` counts the samples that are kept now."""
+        """The same with more rows left out: ``out`` are numbers among the samples that are kept now."""
         if not len(out):
             return self
         gone, far = np.append(self.out, self.numbers[out]), np.append(self.times, times)
@@ -113,10 +117,10 @@ class Kept:
 def choose_by_what_belongs(
     samples: Samples, sigma: Activation, asked: Asked, rng: np.random.Generator
 ) -> tuple[Kept, Choice]:
-    """Look for rows that do not belong, choose without them.
+    """Find outliers, then choose width and strength without them.
 
-    The first look is at y alone: a value far beyond all others would spoil every fit. Looks at one width and strength
-    take little time; what only the chosen network shows is left out of the last fit.
+    The first look is at y alone: a value far beyond all others would spoil every fit. The next looks use one width and
+    strength, which takes little time. Outliers that only the chosen network shows are left out of the final fit.
     """
     kept = Kept.all(samples)
     kept = kept.without(*_beyond(samples.Y - np.median(samples.Y, axis=0), samples))
@@ -149,12 +153,12 @@ class _Table:
         return self.mean(errors, aside)
 
     def mean(self, errors: Array, rows: NDArray[np.bool_]) -> float:
-        """Mean of errors, each at most what belongs."""
+        """Mean of errors, where an outlier counts as the largest error that is none."""
         e, w = errors[rows], None if self.few.weight is None else self.few.weight[rows]
         return float(np.average(np.minimum(e, limit(np.sqrt(e), w) ** 2), weights=w))
 
     def compared(self) -> dict[Key, Array]:
-        """Errors of the candidates that every fold so far has reached: one it left alone did worse there."""
+        """Errors of the candidates that every fold so far has tried; a fold leaves out those that did worse before."""
         return {key: e for key, e in self.errors.items() if not np.isnan(e[self.seen]).any()}
 
     def best(self, keys: dict[Key, Array], tie: float) -> Key:
@@ -243,7 +247,7 @@ def _fold(
 
 
 def _narrowed(table: _Table, widths: Sequence[int], count: int) -> list[int]:
-    """The widths, so many of them, that did best so far."""
+    """The ``count`` widths that did best so far, increasing."""
     errors = {key: e for key, e in table.compared().items() if key[0]}
     if count == 1 and errors:
         return [table.best(errors, 0.0)[0]]
@@ -295,9 +299,9 @@ def _taken(samples: Samples, numbers: Numbers) -> Samples:
 
 
 def strays(samples: Samples, choice: Choice) -> tuple[Numbers, Array]:
-    """Rows that do not belong, worst first, and how many times the usual error (the median) each is off.
+    """Outliers, worst first, and how many times the usual error (the median) each is off.
 
-    Rows that were set aside are judged by the network that has not seen them, all others by all networks.
+    A row that a fold set aside is judged by that fold's network, which has not seen it; any other by their mean.
     """
     if choice.residuals is None:
         return np.zeros(0, np.intp), np.zeros(0)
@@ -309,7 +313,7 @@ def strays(samples: Samples, choice: Choice) -> tuple[Numbers, Array]:
 
 
 def _beyond(E: Array, samples: Samples) -> tuple[Numbers, Array]:
-    """Rows of errors E (n, q) that do not belong, worst first, and how many times the median each is off."""
+    """Outliers among errors E (n, q), worst first, and how many times the median each is off."""
     usual = np.median(np.abs(E), axis=0)
     r = np.linalg.norm(E / np.where(usual > 0.0, usual, np.inf), axis=1)
     spread = 1.4826 * np.median(np.abs(samples.Y - np.median(samples.Y, axis=0)), axis=0)

@@ -1,4 +1,4 @@
-"""`TwoLayerRegressor`: exact where the data are, regularised where they are noisy and few."""
+"""`TwoLayerRegressor`: the exact network where the data come from one; else a regularised fit for noisy data."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ except ImportError as error:  # pragma: no cover
     raise ImportError("relumine.estimators needs scikit-learn: pip install scikit-learn") from error
 
 from relumine import activations
+from relumine.arguments import is_number, whole
 from relumine.arrays import Array
 from relumine.data.holdout import split
 from relumine.data.moments import MomentSums, features_needed
@@ -43,9 +44,10 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     Data that come from a network are recovered exactly. Other data are fitted by regularised least squares: the number
     of units and the strength of a ridge on their output weights are chosen on rows set aside, ridge regression without
-    units included, by a loss that a few wrong entries do not own. Each fold begins elsewhere, and the mean of the
-    ``members`` networks that they found, refitted to all rows, is returned as one. Rows that do not belong to the
-    others are named in a warning and left out; entries of x far beyond their column are named and replaced.
+    units included, by a loss that a few wrong entries cannot dominate. Each fold starts from other random units; the
+    ``members`` networks that they found are refitted to all rows, and their mean is returned as one network.
+    Rows that do not belong to the others are named in a warning and left out; entries of x far beyond their column are
+    named and replaced.
 
     Parameters
     ----------
@@ -239,13 +241,10 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     def _check(self) -> None:
         for name, value, least in (("width", self.width, 0), ("members", self.members, 1)):
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if value is not None and (not whole or value < least):
-                raise InvalidInput(f"{name} must be a whole number, at least {least}; got {value!r}")
-        if self.alpha is not None:
-            number = isinstance(self.alpha, int | float | np.number) and not isinstance(self.alpha, bool)
-            if not number or not 0.0 <= self.alpha < float("inf"):
-                raise InvalidInput(f"alpha must be a finite number ≥ 0 or None (choose it), got {self.alpha!r}")
+            if value is not None:
+                whole(name, value, least)
+        if self.alpha is not None and not (is_number(self.alpha) and 0.0 <= self.alpha < float("inf")):
+            raise InvalidInput(f"alpha must be a finite number ≥ 0 or None (choose it), got {self.alpha!r}")
 
     # -- the moment stage, in pieces -------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.fit.projection import Linearisation, Projection, project
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape
@@ -196,7 +196,4 @@ def _size(rows: Rows) -> float:
 
 def _normalised(U: Array, shape: Shape) -> Array:
     """Rows of length 1 where the scale does not matter."""
-    if not shape.homogeneous:
-        return U
-    norms = np.linalg.norm(U, axis=1, keepdims=True)
-    return np.asarray(U / np.where(norms > 0.0, norms, 1.0))
+    return unit_rows(U) if shape.homogeneous else U

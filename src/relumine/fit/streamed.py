@@ -97,11 +97,11 @@ class StreamedRows:
     def remember(
         self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int, known: Rows | None = None
     ) -> StreamedRows:
-        """Nothing of the size of the data is kept."""
+        """The rows as they are: of rows that stay elsewhere nothing is kept, it would be of the size of the data."""
         return self
 
     def knowing(self, known: Rows) -> StreamedRows:
-        """Nothing is."""
+        """The rows as they are: nothing was remembered."""
         return self
 
     def shared(self, crew: Crew) -> StreamedRows:

@@ -19,7 +19,7 @@ _MOST_LAYERS = 64  # whose arrays are looked for in a file
 
 
 class Layout(ABC):
-    """``form``: the word that names it in a file; ``names``: the arrays it may have; ``other``: what others are."""
+    """``form``: the word that names it in a file; ``names``: the arrays it may have; ``other``: what else a file is."""
 
     form: ClassVar[str]
     names: ClassVar[tuple[str, ...]]
@@ -39,7 +39,7 @@ class Layout(ABC):
 
     @abstractmethod
     def parameters(self, where: str, arrays: Mapping[str, Array], words: Mapping[str, str], whole: bool) -> Parameters:
-        """The way back; ``whole``: no array may be missing, also none that has a default."""
+        """The parameters from the arrays of a file; ``whole``: none may be missing, not even one that has a default."""
 
     def words(self, p: Parameters) -> dict[str, str]:
         """What a file says of itself."""

@@ -59,7 +59,7 @@ class Hidden(NamedTuple):
 
 
 class _TooMuch(Exception):
-    """Why a graph is not such a network."""
+    """Raised with the reason why a graph is not such a network."""
 
 
 def foreign(
@@ -95,7 +95,7 @@ def foreign(
 
 
 def _sound(node: Any, taken: set[str]) -> None:
-    """Refuse a node that is not what its tool wrote."""
+    """Refuse a node that no tool would write: unknown attributes, names that are not text, a value computed twice."""
     known = _KNOWN.get(node.op_type, {})
     odd = [a.name for a in node.attribute if known.get(a.name) != a.type]
     if odd:

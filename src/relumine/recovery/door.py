@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relumine.activations import Activation
+from relumine.arguments import one_of
 from relumine.data.sources import Samples, Source, count, materialise, open_source, take
 from relumine.data.sources.constant import without_constants
 from relumine.deep import DeepNetwork
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
-from relumine.links import LinkName
+from relumine.links import LINKS, LinkName
 from relumine.network import Network
 from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
@@ -29,7 +30,7 @@ from relumine.recovery.diagnosis import diagnosed, doubted, running_numbers
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
 from relumine.recovery.layers import recover_layers
-from relumine.recovery.linked import check_link, mapped_back
+from relumine.recovery.linked import mapped_back
 from relumine.recovery.story import Case, Problem, solve
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, RelumineWarning, Stage, Status
 from relumine.run import Run
@@ -137,7 +138,7 @@ def recover(
     >>> found.status.value, rl.metrics.parameter_error(truth, found.network) < 1e-9
     ('exact', True)
     """
-    check_link(link)
+    one_of("link", link, (None, *LINKS))
     asked = check(
         method=method,
         width=width,

@@ -54,7 +54,7 @@ class Cut:
 
 
 def tone(found: Recovery) -> tuple[str, str]:
-    """The colour of the page, and its sign; where no unit was found there is nothing to be glad or sorry about."""
+    """The colour of the page, and its sign; neutral where no unit was found, which is neither success nor failure."""
     return ("plain", "–") if found.ok and not found.network.m else TONE[found.status]
 
 

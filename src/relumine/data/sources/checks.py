@@ -1,4 +1,4 @@
-"""The one check of numbers: what is wrong is said with the argument, the place and what to do about it."""
+"""The one check of the numbers in rows; an error names the argument, the place, and what to do about it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def as_samples(
     >>> as_samples([[1.0, float("nan")], [0.0, 1.0]], [1.0, 2.0])
     Traceback (most recent call last):
     ...
-    relumine.results.InvalidInput: X column 1 is nan in row 0; drop or fill such rows, or leave them out with \
+    relumine.results.errors.InvalidInput: X column 1 is nan in row 0; drop or fill such rows, or leave them out with \
 bad_rows='skip'
     """
     names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from relumine.activations import Activation
+from relumine.arguments import one_of
 from relumine.arrays import Array
 from relumine.data.holdout import how_many, kept_apart
 from relumine.data.moments import Estimator, features_needed
@@ -154,10 +155,8 @@ def _check(
     reduce: bool | None,
 ) -> Source:
     """Everything that can be refused before any long work."""
-    if estimator not in get_args(Estimator):
-        raise InvalidInput(f"unknown estimator {estimator!r}; known: {', '.join(get_args(Estimator))}")
-    if goal not in get_args(Goal):
-        raise InvalidInput(f"unknown goal {goal!r}; known: {', '.join(get_args(Goal))}")
+    one_of("estimator", estimator, get_args(Estimator))
+    one_of("goal", goal, get_args(Goal))
     check_width(width, rows.d, order)
     Thresholds.from_errors(np.ones(2 * order + 3), rows.d, order).updated(thresholds)
     inside = rows.d if reduce is False else min(width, rows.d)

@@ -29,7 +29,7 @@ import typer
 from rich.console import Console
 
 from relumine import planted
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.formats.files import write_atomically
 from relumine.papers.cells import Cells, command, fill, picture, short
 
@@ -112,8 +112,7 @@ def relative_error(table: Array) -> Array:
 
 
 def _first(d: int, r: int, length: float) -> Array:
-    W = np.random.default_rng([SEED, r, 10**9]).normal(size=(r, d))
-    return np.asarray(length * W / np.linalg.norm(W, axis=1, keepdims=True))
+    return np.asarray(length * unit_rows(np.random.default_rng([SEED, r, 10**9]).normal(size=(r, d))))
 
 
 def _resume(saved: str, d: int, r: int, start: float) -> tuple[Array, list[list[float]]]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from relumine import activations
 from relumine.activations import Activation, Polynomial
-from relumine.results import InvalidInput
+from relumine.arguments import one_of, whole
 from relumine.tensors.symmetric import packed_size
 
 Weights = Literal["random", "separated"]
@@ -136,8 +136,6 @@ _COROLLARY_1 = (
 
 
 def _check(d: int, r: int, weights: str) -> None:
-    for name, value in (("the dimension", d), ("the width", r)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise InvalidInput(f"{name} must be a whole number, at least 1; got {value!r}")
-    if weights not in get_args(Weights):
-        raise InvalidInput(f"weights are 'random' or 'separated', got {weights!r}")
+    whole("the dimension", d, 1)
+    whole("the width", r, 1)
+    one_of("weights", weights, get_args(Weights))

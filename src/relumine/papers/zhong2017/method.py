@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation
+from relumine.arguments import one_of, whole
 from relumine.data.holdout import how_many, kept_apart
 from relumine.data.sources import Samples, Source, count
 from relumine.data.views import Whitened, few_of, rows_of, seen
@@ -189,10 +190,8 @@ def _check(rows: Source, width: int, moments: str, iterations: int) -> Source:
     if not 1 <= width <= d:
         problem = f"method 'zhong' needs 1 ≤ width ≤ d = {d} (independent weights), got {width}"
         raise InvalidInput(problem, argument="width", remedy="use method='auto'")
-    if moments not in get_args(Moments):
-        raise InvalidInput(f"unknown moments {moments!r}; known: {', '.join(get_args(Moments))}", argument="moments")
-    if iterations < 0:
-        raise InvalidInput(f"iterations must be at least 0, got {iterations}", argument="iterations")
+    one_of("moments", moments, get_args(Moments))
+    whole("iterations", iterations, 0)
     if n <= 2 * d + 10:  # fewer could not even give the affine part and a second moment of full rank
         raise InvalidInput(
             f"{n} samples are too few for {d} inputs; the method needs many times k·d = {width * d} "
