@@ -7,7 +7,6 @@ pass over the rows gives. Where there are many units, K ⊗ I serves everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -16,10 +15,10 @@ from scipy.linalg.lapack import dpotrs
 
 from relumine.arrays import Array
 from relumine.fit import passes
+from relumine.fit.conjugate import Preconditioner, conjugate_gradients
+from relumine.fit.expected import Expected
 from relumine.fit.projection import Linearisation, Unknowns
 from relumine.fit.rows import NOTHING
-
-Preconditioner = Callable[[Unknowns], Unknowns]
 
 
 _SHIFT = 1e-12  # of the mean diagonal: far below anything that matters, it keeps K positive definite against rounding
@@ -27,17 +26,36 @@ _AFFINE = 1e-10  # of the largest square of a feature: its rounding error is 1e-
 _PARALLEL = 1e-3  # smallest over largest pivot of the weights
 # shift of the block in the span, its diagonal 1: along (u_i, −A_i) it is singular, and 1e-4 took twice the products
 _SINGULAR = 1e-2
+_PASS = 2e8
+_ROUGHLY, _CAP = 0.1, 60
 
 
 def precondition(lin: Linearisation, damping: Array) -> Preconditioner:
     """An approximate inverse of H + diag(damping) ⊗ I, damping (m,)."""
-    return inside(lin, damping) if _pays(lin) else across(lin, damping)
+    if _pays(lin):
+        return inside(lin, damping)
+    return on_average(lin, damping) if _large(lin) else across(lin, damping)
 
 
 def _pays(lin: Linearisation) -> bool:
     """Whether the pass for the block in the span, about n (m²)² flops, costs less than a product, 4 n m d."""
     m, D = lin.at.U.shape
     return bool(m**3 <= 4 * D and 2 * (m + 1) < D)
+
+
+def _large(lin: Linearisation) -> bool:
+    """Whether a pass over the rows, 4 n m d flops, costs more than a solve with the expected matrix."""
+    return Expected.knows(lin.rows, lin.at) and 4.0 * lin.rows.n * lin.at.U.size >= _PASS
+
+
+def on_average(lin: Linearisation, damping: Array) -> Preconditioner:
+    """A solve with the matrix that Gaussian inputs have on average, by conjugate gradients of its own."""
+    average, inner = Expected(lin), across(lin, damping)
+
+    def apply(x: Unknowns) -> Unknowns:
+        return conjugate_gradients(average, x, damping, _ROUGHLY, _CAP, inner).x
+
+    return apply
 
 
 def across(lin: Linearisation, damping: Array) -> Preconditioner:
