@@ -5,9 +5,9 @@ the affine part counts as a unit with e' = 1. With φ_i = e'(z_i), z_i = w_i·x 
 gives
 
     E[φ_i φ_j x xᵀ] = c_ij I + p_ij w_i w_iᵀ + p_ji w_j w_jᵀ + q_ij (w_i w_jᵀ + w_j w_iᵀ)
-    E[φ_i φ_j x]    = l_ij w_i + l_ji w_j
+    E[φ_i φ_j x]    = t_ij w_i + t_ji w_j
 
-with c = E[φ_i φ_j], l = E[φ_i' φ_j], p = E[φ_i'' φ_j], q = E[φ_i' φ_j']: normal densities and the error function. A
+with c = E[φ_i φ_j], t = E[φ_i' φ_j], p = E[φ_i'' φ_j], q = E[φ_i' φ_j']: normal densities and the error function. A
 product takes some m²d operations, one over the rows n m d. What it leaves to conjugate gradients is the deviation of
 the sample from its mean: eigenvalues between (1 ± √(p/n))² for n rows and p parameters, whatever the weights are.
 """
@@ -41,7 +41,7 @@ class Expected(Linearisation):
 
     @cached_property
     def _coefficients(self) -> tuple[Array, Array, Array, Array, Array]:
-        """W (m+1, d) and c, l, p, q (m+1, m+1); the affine part comes last, with w = 0."""
+        """W (m+1, d) and c, t, p, q (m+1, m+1); the affine part comes last, with w = 0."""
         m = len(self.at.U)
         up, down = self.at.model.shape.derivative(np.array([1.0, -1.0]))
         alpha, beta = 0.5 * (up + down), 0.5 * (up - down)
@@ -58,20 +58,20 @@ class Expected(Linearisation):
         sign = erf(b / np.sqrt(2.0 * variance))
         both = _both(b / np.sqrt(variance), mean / spread)
         there[np.diag_indices(m)], side[np.diag_indices(m)], both[np.diag_indices(m)] = 0.0, 0.0, 1.0
-        c, l, p, q = (np.zeros((m + 1, m + 1)) for _ in range(4))
+        c, t, p, q = (np.zeros((m + 1, m + 1)) for _ in range(4))
         c[:m, :m] = alpha**2 + alpha * beta * (sign[:, None] + sign) + beta**2 * both
         c[:m, m] = c[m, :m] = alpha + beta * sign
         c[m, m] = 1.0
         given = np.column_stack([alpha + beta * side, np.ones(m)])  # E[φ_j | z_i = 0]
-        l[:m] = 2.0 * beta * density[:, None] * given
-        p[:m] = -(b / variance)[:, None] * l[:m]
+        t[:m] = 2.0 * beta * density[:, None] * given
+        p[:m] = -(b / variance)[:, None] * t[:m]
         p[:m, :m] -= 4.0 * beta**2 * density[:, None] * there * pull
         q[:m, :m] = 4.0 * beta**2 * density[:, None] * there
-        return np.vstack([W, np.zeros((1, W.shape[1]))]), c, l, p, 0.5 * (q + q.T)
+        return np.vstack([W, np.zeros((1, W.shape[1]))]), c, t, p, 0.5 * (q + q.T)
 
     def _pulled(self, V: Array, dtau: Array) -> Sums:
         """Σ ω E e'(z_i)x̃ and Σ ω E x̃ over Σω, on average, for k changes V (k, m, d+1), δτ (k, free, 1)."""
-        W, c, l, p, q = self._coefficients
+        W, c, t, p, q = self._coefficients
         k, m, D = V.shape
         v = np.zeros((k, m + 1, D))
         v[:, :m] = V
@@ -79,9 +79,9 @@ class Expected(Linearisation):
         along = W @ np.swapaxes(v[:, :, :-1], 1, 2)  # w_i·v_j
         own, constant = np.diagonal(along, axis1=1, axis2=2)[:, None, :], v[:, None, :, -1]
         P = c @ v
-        to_i = (p * along + q * own + l * constant).sum(axis=2)
-        P[:, :, :-1] += to_i[:, :, None] * W + (q * along + p.T * own + l.T * constant) @ W
-        P[:, :, -1] += (l * along + l.T * own).sum(axis=2)
+        to_i = (p * along + q * own + t * constant).sum(axis=2)
+        P[:, :, :-1] += to_i[:, :, None] * W + (q * along + p.T * own + t.T * constant) @ W
+        P[:, :, -1] += (t * along + t.T * own).sum(axis=2)
         return P[:, :m], P[:, m, self.rows.free, None]
 
 

@@ -225,9 +225,7 @@ class Linearisation:
     def _pulled(self, V: Array, dtau: Array) -> Sums:
         """Σ ω E e'(z_i)x̃ (k, m, d+1) and Σ ω E x̃ (k, free, 1), over Σω, for k changes."""
         (rows, model), one = self.light, self.precision
-        part = partial(
-            passes.product_homogeneous, model=model, V=V.astype(one), dtau=dtau.astype(one), free=rows.free
-        )
+        part = partial(passes.product_homogeneous, model=model, V=V.astype(one), dtau=dtau.astype(one), free=rows.free)
         return tuple(sums / rows.total for sums in rows.sum(part, len(model.U), one))
 
     def normal_matrix(self) -> Array:

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
+from relumine.fit.conjugate import conjugate_gradients
 from relumine.fit.leverage import Confirmation, carrying
 from relumine.fit.passes import Model
+from relumine.fit.precondition import precondition
 from relumine.fit.projection import Linearisation, Projection, Unknowns, project
 from relumine.fit.rows import Block, Kept, MemoryRows, Sums, chunk_rows
-from relumine.fit.conjugate import conjugate_gradients
-from relumine.fit.precondition import precondition
 
 Numbers = NDArray[np.intp]
 
