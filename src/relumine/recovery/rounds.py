@@ -46,9 +46,7 @@ _AGAIN = replace(
 _FURTHER = 0.01  # of the loss in all dimensions: where a student inside the span may stop
 _COLLAPSES = 0.05  # of its loss that two steps leave of a fit all of whose units are right
 _PAYS = 0.8  # of the loss before: a turn that leaves more was the last one
-_ROWS_INSIDE = (
-    6  # for each unknown of a student inside the span: (200,32) went on as from all, 23, in a third of the time
-)
+_ROWS_INSIDE = 6  # for each unknown of a student inside the span: (200,32) went on as from all, 23 for each
 
 _INSIDE = 4  # starts inside a span: a wrong end there costs far more than a start
 _EVERY_WAY = 4  # units up to which all their signs are tried: sixteen projections, as much as two steps
