@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from tests.fit.fit_problems import FREE, PLAIN, SHAPE, problem
 
 from relumine import activations
+from relumine.data.whiten import whitening
+from relumine.fit import precondition
 from relumine.fit.conjugate import conjugate_gradients
 from relumine.fit.expected import Expected
 from relumine.fit.precondition import across, block, inside, on_average
 from relumine.fit.projection import Linearisation, Unknowns, project
-from relumine.fit.rows import Block, MemoryRows
+from relumine.fit.rows import Block, MemoryRows, prepare
 from relumine.fit.sign_free import Shape, shape_of
 from relumine.fit.solvers import ConjugateGradients, Dense
 from relumine.fit.starts import (
@@ -269,6 +271,22 @@ def test_the_expected_matrix_saves_products(free: slice, apart: float) -> None:
     assert ways[1].converged
     assert ways[1].products <= 0.75 * ways[0].products
     assert b.dot(ways[1].x) == pytest.approx(b.dot(ways[0].x), rel=1e-2)
+
+
+def test_the_expected_matrix_holds_for_gaussian_inputs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heavy tails and weights along a few inputs: there it would take far more products, and is not used."""
+    monkeypatch.setattr("relumine.fit.precondition._PASS", 0.0)
+    chosen: list[str] = []
+    for way in (on_average, across):
+        monkeypatch.setattr(precondition, way.__name__, lambda *_, name=way.__name__: chosen.append(name))
+    rng = np.random.default_rng(0)
+    for draw in (rng.normal, lambda size: np.exp(rng.normal(size=size))):
+        X = draw(size=(5000, 20))
+        rows, _ = prepare(whitening(X).apply(X), rng.normal(size=(5000, 1)))
+        U = np.eye(20, 21) + 1e-3 * rng.normal(size=(20, 21)) + 0.1 * np.eye(20, 21)[::-1]
+        lin = Linearisation(rows, project(rows, SHAPE, U))
+        precondition.precondition(lin, lin.scale)
+    assert chosen == ["on_average", "across"]
 
 
 def test_the_expected_matrix_is_known_for_one_output_and_kinked_lines() -> None:

@@ -36,7 +36,11 @@ def precondition(lin: Linearisation, damping: Array) -> Preconditioner:
     """An approximate inverse of H + diag(damping) ⊗ I, damping (m,)."""
     if _pays(lin):
         return inside(lin, damping)
-    return on_average(lin, damping) if _large(lin) else across(lin, damping)
+    if Expected.knows(lin.rows, lin.at) and 4.0 * lin.rows.n * lin.at.U.size >= _PASS:
+        average = Expected(lin)
+        if average.holds(lin.slopes[0]):
+            return on_average(lin, damping, average)
+    return across(lin, damping)
 
 
 def _pays(lin: Linearisation) -> bool:
@@ -45,17 +49,12 @@ def _pays(lin: Linearisation) -> bool:
     return bool(m**3 <= 4 * D and 2 * (m + 1) < D)
 
 
-def _large(lin: Linearisation) -> bool:
-    """Whether a pass over the rows, 4 n m d flops, costs more than a solve with the expected matrix."""
-    return Expected.knows(lin.rows, lin.at) and 4.0 * lin.rows.n * lin.at.U.size >= _PASS
-
-
-def on_average(lin: Linearisation, damping: Array) -> Preconditioner:
+def on_average(lin: Linearisation, damping: Array, average: Expected | None = None) -> Preconditioner:
     """A solve with the matrix that Gaussian inputs have on average, by conjugate gradients of its own."""
-    average, inner = Expected(lin), across(lin, damping)
+    matrix, near = average or Expected(lin), across(lin, damping)
 
     def apply(x: Unknowns) -> Unknowns:
-        return conjugate_gradients(average, x, damping, _ROUGHLY, _CAP, inner).x
+        return conjugate_gradients(matrix, x, damping, _ROUGHLY, _CAP, near).x
 
     return apply
 
