@@ -15,7 +15,7 @@ from relumine.extraction import saved
 from relumine.extraction.boxes import Box, call, calls
 from relumine.extraction.log import Log
 from relumine.links import Link
-from relumine.results import InvalidInput, RelumineError
+from relumine.results import InvalidInput, RelumineError, counted
 from relumine.run import Run
 
 _EVERY = 10.0  # seconds between savings, at least
@@ -286,9 +286,12 @@ class Queries:
     def _give_up(self, word: str) -> None:
         self.save()
         kept = f"; the {len(self.log)} answers so far are saved in {self.file}" if self.file and len(self.log) else ""
+        # what most often is behind it, where nothing was ever answered
+        known = len(self.log) or isinstance(self._raised, OSError)
+        inputs = "" if known else f"; does it take {counted(self.dim, 'input')}?"
         raise BlackBoxFailed(
             f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
-            f"tries, {len(self.log)} rows answered){kept}"
+            f"tries, {len(self.log)} rows answered){kept}{inputs}"
         ) from self._raised
 
     # -- what is known -----------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ def recover(
         with cores():  # small products: two BLAS threads take ten times as long as one where the processor is busy
             result = diagnosed(result, _some(data), asked.width)
         result = replace(result, stages=(*result.stages, Stage("diagnosis", perf_counter() - began)))
-    elif result.status is Status.NOISY:
+    elif result.status is Status.NOISY or not result.network.m:
         result = doubted(result, _some(data))
     if len(kept) < d:
         result = _with_constants(result, kept, d, names)
