@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.data.sources.checks import Kinds, Piece, check_rows
-from relumine.data.sources.columns import MOST, Columns, Text, frame_schema, pick
+from relumine.data.sources.columns import EMPTY, MOST, Columns, Text, frame_schema, pick
 from relumine.data.sources.csv_files import Csv
 from relumine.data.sources.samples import Samples, as_samples
 from relumine.data.sources.tables import find_files, reader_of
@@ -61,9 +61,10 @@ def encoded_frame(
 
 
 def _allowed(schema: dict[str, Text | None], target: Any, weight: Any, one_hot: Levels) -> dict[str, Text | None]:
-    """The schema in which text may be an input, but neither target nor weight."""
+    """The schema in which text may be an input, but neither target nor weight; a column without values stays none."""
     own = {target, weight} if isinstance(target, str) else {*(target or ()), weight}
-    return {name: kind if name in own or not one_hot else None for name, kind in schema.items()}
+    empty = {name for name, kind in schema.items() if kind is not None and kind.holds == EMPTY}
+    return {name: kind if name in own | empty or not one_hot else None for name, kind in schema.items()}
 
 
 def _samples(
