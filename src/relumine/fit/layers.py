@@ -187,6 +187,7 @@ def minimise(
             break
         sweeps = Sweeps(net, X, skip)
         solve = (_Dense if sweeps.size <= _DENSE else _Iterative)(sweeps, Y, omega)
+        # Levenberg–Marquardt: ten times the damping until the loss falls
         for _ in range(12):
             delta = solve(lam, free)
             trial = None if delta is None or not np.isfinite(delta).all() else sweeps.moved(delta)
@@ -197,6 +198,7 @@ def minimise(
         else:
             reason = "no further decrease"
             break
+        # near the end steps are Gauss–Newton's own and gain digits each; one that does not has met rounding error
         gained = loss < 0.9 * history[-1]
         net, lam = trial, max(lam * 0.05, 1e-15)
         history.append(loss)

@@ -125,6 +125,7 @@ class Layers(Layout):
 
     def parameters(self, where: str, arrays: Mapping[str, Array], words: Mapping[str, str], whole: bool) -> Parameters:
         """Two maps or more; one row at the end is a plain number, unless the file says otherwise."""
+        # one W for each map: how many maps there are is not told elsewhere
         depth = sum(re.fullmatch(r"W\d+", name) is not None for name in arrays)
         wanted = [f"{letter}{k}" for k in range(max(depth, 2)) for letter in "Wb"]
         _complete(where, arrays, wanted)
