@@ -23,8 +23,8 @@ _SINGULAR = 1e14  # condition from which a Fisher matrix of doubles is singular:
 _SPARE, _ONE_MORE = 10, 5
 _REPEATED = 3.0  # times the difference between answers to one question that may be left: three standard deviations
 _PRESS = 2.0  # leave-one-out error over the claimed noise from which the claim is wrong
-# Rows that carry what is left: fewer are not noise, which a third of all rows carry. Of few rows a share: among 20 to 47
-# rows with Gaussian noise the least of 71 was 0.096, with one outlier it is 1/n.
+# Rows that carry what is left: fewer are not noise, which a third of all rows carry. Of few rows a share: among 20 to
+# 47 rows with Gaussian noise the least of 71 was 0.096, with one outlier it is 1/n.
 _CARRIED, _OF_FEW = 8.0, 1.0 / 12.0
 
 
