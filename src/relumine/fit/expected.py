@@ -76,7 +76,7 @@ class Expected(Linearisation):
     def holds(self, second: Array) -> bool:
         """Whether E[e'(z_i)e'(z_j)] (m, m) is, on the rows, what it is for Gaussian inputs."""
         off = second - self._coefficients[1][: len(second), : len(second)]
-        return float(np.sqrt(np.mean(off**2))) <= (_OFF + _CHANCE / np.sqrt(self.rows.n)) * float(second.max())
+        return bool(np.sqrt(np.mean(off**2)) <= (_OFF + _CHANCE / np.sqrt(self.rows.n)) * second.max())
 
     def _pulled(self, V: Array, dtau: Array) -> Sums:
         """Σ ω E e'(z_i)x̃ and Σ ω E x̃ over Σω, on average, for k changes V (k, m, d+1), δτ (k, free, 1)."""

@@ -322,7 +322,7 @@ def _few_valued_input(failure: Failure) -> Words | None:
         return None
     values = [np.unique(column).size for column in failure.X.T]
     few = [j for j, count in enumerate(values) if 2 < count <= _LATTICE]
-    if not few or 1.0 - failure.r2 > _SAME:
+    if not few or not 1.0 - failure.r2 <= _SAME:
         return None
     j, names = few[0], failure.names
     called = f"column {j}" if names is None else f"column {names[j]!r}"

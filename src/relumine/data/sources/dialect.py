@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from relumine.results import InvalidInput, counted
+from relumine.results import InvalidInput
 
 _SAMPLE = 1 << 16  # bytes that show the dialect, and more if the first line is longer
 _LONGEST = 1 << 26  # bytes of a first line: some four million columns
@@ -78,7 +78,7 @@ def sniff(path: str, delimiter: str | None = None, decimal: str | None = None) -
     if encoding in _ENCODINGS:
         said.append(f"the file is not UTF-8; read as {_ENCODINGS[encoding]}")
     if skipped:
-        said.append(f"left out: the first {counted(skipped, 'line')}, {'a comment' if skipped == 1 else 'comments'}")
+        said.append(f"left out: the first {'line, a comment' if skipped == 1 else f'{skipped} lines, comments'}")
     if found != "," and delimiter is None:
         said.append(f"columns are separated by { {chr(9): 'tabs', ' ': 'spaces'}.get(found, repr(found)) }")
     if mark != "." and decimal is None:
