@@ -138,7 +138,7 @@ class Unknowns:
         return float(np.vdot(self.U, other.U) + np.vdot(self.A, other.A) + np.vdot(self.tau, other.tau))
 
     def plus(self, t: float, other: Unknowns) -> Unknowns:
-        """Self + t·other."""
+        """self + t·other."""
         return Unknowns(self.U + t * other.U, self.A + t * other.A, self.tau + t * other.tau)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.data.moments import estimate_tensors
 from relumine.fit.passes import Model
 from relumine.fit.rows import Block, MemoryRows, Sums, chunk_rows, prepare
@@ -22,8 +22,7 @@ _SAME = 0.9  # cosine from which two ends of the power iteration are one: units 
 
 def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
     """k vectors (w, b) uniform on the sphere of R^D, D = d+1."""
-    U = rng.normal(size=(k, D))
-    return np.asarray(U / np.linalg.norm(U, axis=1, keepdims=True))
+    return unit_rows(rng.normal(size=(k, D)))
 
 
 def second_moment_span(rows: MemoryRows, width: int) -> Array:
