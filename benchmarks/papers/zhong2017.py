@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.results import Row, load
 from benchmarks.text import table
-from relumine.papers.zhong2017.figure import LINE_STEP, LINE_TOP, RECOVERED, K, line, threshold
+from relumine.papers.zhong2017.figure import LINE_STEP, LINE_TOP, RECOVERED, K, line
 
 PAGE = "docs/zhong.md"
 SMALL = 1e-8  # a loss that has been reached; an error that is exact
@@ -31,6 +31,18 @@ def blocks(folder: Path) -> dict[str, str]:
         for name, (mark, say) in words.items()
         if (content := contents[name]) is not None
     }
+
+
+def threshold(cells: list[Row]) -> dict[int, int]:
+    """For each d the smallest n from which on every trial of the grid recovers."""
+    least = {}
+    for d in sorted({c["d"] for c in cells}):
+        column = sorted((c["n"], c["rate"]) for c in cells if c["d"] == d)
+        below = [n for n, rate in column if rate < 1.0]
+        above = [n for n, _ in column if not below or n > max(below)]
+        if above:
+            least[d] = above[0]
+    return least
 
 
 def rates(cells: list[Row]) -> str:
