@@ -65,7 +65,7 @@ class DeepNetwork:
     def __init__(self, layers: Iterable[tuple[ArrayLike, ArrayLike]], head: Network) -> None:
         if not isinstance(head, Network):
             raise InvalidInput(f"head must be a Network, got {type(head).__name__}", argument="head")
-        checked, last = [], None
+        checked, last = [], None  # last: units of the layer before
         for k, (W, b) in enumerate(layers):
             W, b = _real(f"W of layer {k}", W), _real(f"b of layer {k}", b)
             if W.ndim != 2 or 0 in W.shape or b.shape != (len(W),):

@@ -93,6 +93,7 @@ def _columns(table: Table, net: Network, wanted: list[str]) -> tuple[list[str], 
         inputs = _categories(table, wanted)
     else:
         numeric = [name for name in table.names if name not in table.text]
+        # as many numeric columns as inputs; one more, if it is the target: the one called y, or else the last
         left = [name for name in numeric if name.strip() not in ("y", "Y")]
         inputs = numeric if len(numeric) == net.d else left if len(left) == net.d else numeric[: net.d]
         if len(numeric) not in (net.d, net.d + 1):

@@ -200,7 +200,7 @@ def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = 
         last = _called(involved[-1], names)
         raise InvalidInput(
             f"the input columns {', '.join(_called(j, names) for j in involved)} are linearly dependent, or nearly: "
-            f"each follows from the others (smallest eigenvalue of their correlation {values[0]:.1e})",
+            "each follows from the others",
             argument="features" if names else "X",
             remedy=f"leave one of them out: ignore=[{last}]" if names else f"leave one of them out: column {last}, say",
         )

@@ -44,7 +44,7 @@ _TIE = 0.5
 
 
 @dataclass(frozen=True)
-class Asked:
+class Settled:
     """What the user has settled: ``width``, ``alpha``, both or neither; ``init``: a network to start from."""
 
     width: int | None
@@ -58,10 +58,10 @@ class Asked:
         return RIDGES if self.alpha is None else (*(r for r in RIDGES if r > self.alpha), self.alpha)
 
     @property
-    def look(self) -> Asked:
+    def look(self) -> Settled:
         """What a first look for outliers uses: few units and a strong ridge, so that outliers are not fitted."""
         width, alpha = 5 if self.width is None else self.width, 0.3 if self.alpha is None else self.alpha
-        return Asked(width, alpha, _FOLDS, self.init)
+        return Settled(width, alpha, _FOLDS, self.init)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Cleaned:
     """``samples`` without outliers, and their row ``numbers``.
 
     ``out``: numbers of the rows left out, each off by so many ``times`` the usual error.
@@ -102,27 +102,27 @@ class Kept:
     times: Array
 
     @classmethod
-    def all(cls, samples: Samples) -> Kept:
+    def all(cls, samples: Samples) -> Cleaned:
         """All rows kept."""
         return cls(samples, np.arange(len(samples.Y)), np.zeros(0, np.intp), np.zeros(0))
 
-    def without(self, out: Numbers, times: Array) -> Kept:
+    def without(self, out: Numbers, times: Array) -> Cleaned:
         """The same with more rows left out: ``out`` are numbers among the samples that are kept now."""
         if not len(out):
             return self
         gone, far = np.append(self.out, self.numbers[out]), np.append(self.times, times)
-        return Kept(split(self.samples, out)[0], np.delete(self.numbers, out), gone, far)
+        return Cleaned(split(self.samples, out)[0], np.delete(self.numbers, out), gone, far)
 
 
-def choose_by_what_belongs(
-    samples: Samples, sigma: Activation, asked: Asked, rng: np.random.Generator
-) -> tuple[Kept, Choice]:
+def choose_without_outliers(
+    samples: Samples, sigma: Activation, asked: Settled, rng: np.random.Generator
+) -> tuple[Cleaned, Choice]:
     """Find outliers, then choose width and strength without them.
 
     The first look is at y alone: a value far beyond all others would spoil every fit. The next looks use one width and
     strength, which takes little time. Outliers that only the chosen network shows are left out of the final fit.
     """
-    kept = Kept.all(samples)
+    kept = Cleaned.all(samples)
     kept = kept.without(*_beyond(samples.Y - np.median(samples.Y, axis=0), samples))
     for _ in range(_LOOKS if len(samples.Y) >= LEAST else 0):
         more = kept.without(*strays(kept.samples, choose(kept.samples, sigma, asked.look, rng)))
@@ -183,7 +183,7 @@ class _Table:
         return min((key for key in means if tied(key)), key=lambda key: (key[0], -key[1]))
 
 
-def choose(samples: Samples, sigma: Activation, asked: Asked, rng: np.random.Generator) -> Choice:
+def choose(samples: Samples, sigma: Activation, asked: Settled, rng: np.random.Generator) -> Choice:
     """Width and strength by validation in folds.
 
     The first fold tries all widths, as long as more units pay, the second the two best of them, the others one.
@@ -212,7 +212,7 @@ def choose(samples: Samples, sigma: Activation, asked: Asked, rng: np.random.Gen
 def _fold(
     table: _Table,
     problem: Problem,
-    asked: Asked,
+    asked: Settled,
     widths: Sequence[int],
     windows: dict[int, slice],
     aside: NDArray[np.bool_],
@@ -224,6 +224,7 @@ def _fold(
     tried: list[int] = []
     least = np.inf
     for k in widths:
+        # later folds go only through the part of the path around the best strength of the first fold
         ridges = asked.ridges[windows.get(k, slice(None))]
         if asked.init is None:
             nets = problem.path(k, ridges, np.random.default_rng([seed, k]))
@@ -232,7 +233,7 @@ def _fold(
         best, worse = np.inf, 0
         for at, (ridge, net) in enumerate(zip(ridges, nets)):
             if asked.alpha is not None and ridge != asked.alpha:
-                continue
+                continue  # only on the way to the strength that was asked for
             error = table.note((k, ridge), net, aside)
             best, worse = (error, 0) if error < best else (best, worse + 1)
             if worse == 0 and wider:
@@ -266,7 +267,7 @@ def _chosen(table: _Table, key: Key, numbers: Numbers, fold_of: Numbers) -> Choi
     return Choice(*key, error, starts, numbers, residuals, table.few.weight, used, tried)
 
 
-def _widths(asked: Asked, distinct: int, d: int) -> list[int]:
+def _widths(asked: Settled, distinct: int, d: int) -> list[int]:
     if asked.init is not None and asked.init.m:
         return [asked.init.m]
     if distinct < _FEW or asked.width == 0:

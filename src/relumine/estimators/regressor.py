@@ -21,7 +21,7 @@ from relumine.arrays import Array
 from relumine.data.holdout import split
 from relumine.data.moments import MomentSums, features_needed
 from relumine.data.sources import Samples
-from relumine.estimators.choice import Asked, Choice, Kept, choose, choose_by_what_belongs
+from relumine.estimators.choice import Choice, Cleaned, Settled, choose, choose_without_outliers
 from relumine.estimators.entries import Entries
 from relumine.estimators.outliers import exceeded
 from relumine.estimators.regularised import Problem, Reach, average
@@ -133,6 +133,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if (weight > 0.0).sum() < 2:
                 raise InvalidInput("sample_weight leaves fewer than two rows")
+            # scikit-learn asks that a row of weight zero is the same as no row
             X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
         for name, values in (("X", X), ("y", y)):
             if np.abs(values).max() > _LARGEST:
@@ -159,13 +160,14 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     def _fit(self, samples: Samples, init: Network | None, rng: np.random.Generator, crew: Crew) -> None:
         sigma = activations.get(self.activation if init is None else init.activation)
-        asked = Asked(self.width, None if self.alpha is None else float(self.alpha), self.members, init)
+        asked = Settled(self.width, None if self.alpha is None else float(self.alpha), self.members, init)
         if self.robust:
-            kept, choice = choose_by_what_belongs(samples, sigma, asked, rng)
+            kept, choice = choose_without_outliers(samples, sigma, asked, rng)
         else:
-            kept, choice = Kept.all(samples), choose(samples, sigma, asked, rng)
+            kept, choice = Cleaned.all(samples), choose(samples, sigma, asked, rng)
         self._say(kept, choice)
         samples, self.outliers_, self._errors = kept.samples, kept.out, choice.errors
+        # exact recovery must not see numbers that were replaced
         untouched = split(samples, np.flatnonzero(np.isin(kept.numbers, self.wrong_entries_[:, 0])))[0]
         self.recovery_ = self._exact(untouched, choice, rng) if self.exact and init is None else None
         if self.recovery_ is not None:
@@ -197,7 +199,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             stacklevel=3,
         )
 
-    def _say(self, kept: Kept, choice: Choice) -> None:
+    def _say(self, kept: Cleaned, choice: Choice) -> None:
         """Warn where there are no units, and about rows that were left out."""
         if not choice.width and self.width != 0:
             why = (

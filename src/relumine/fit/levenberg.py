@@ -86,7 +86,7 @@ class Fit:
         return self.state.history[-1]
 
     def ended(self, reason: str) -> Fit:
-        """The same, and why it goes no further."""
+        """The same fit with the reason why it goes no further."""
         return Fit(self.at, replace(self.state, reason=reason))
 
 
@@ -165,7 +165,7 @@ def step(
 
 
 def _finished(fit: Fit, schedule: Schedule) -> str:
-    """Why there is nothing more to do, if so."""
+    """The reason why there is nothing more to do; empty if there is."""
     history, plateau = fit.history, schedule.plateau
     if len(history) > schedule.steps:
         return "step limit"

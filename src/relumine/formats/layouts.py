@@ -107,7 +107,7 @@ class Layers(Layout):
         return [(f"W{k}", f"b{k}") for k in range(len(p.weights))]
 
     def arrays(self, p: Parameters) -> Arrays:
-        """Matrices and vectors."""
+        """Every W as a matrix and every b as a vector, also those of a plain output."""
         content: Arrays = {}
         for (W, b), one, two in zip(self.maps(p), p.weights, p.biases):
             content |= {W: np.atleast_2d(one), b: np.atleast_1d(two)}
@@ -125,6 +125,7 @@ class Layers(Layout):
 
     def parameters(self, where: str, arrays: Mapping[str, Array], words: Mapping[str, str], whole: bool) -> Parameters:
         """Two maps or more; one row at the end is a plain number, unless the file says otherwise."""
+        # one W for each map: how many maps there are is not told elsewhere
         depth = sum(re.fullmatch(r"W\d+", name) is not None for name in arrays)
         wanted = [f"{letter}{k}" for k in range(max(depth, 2)) for letter in "Wb"]
         _complete(where, arrays, wanted)

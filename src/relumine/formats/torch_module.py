@@ -123,7 +123,7 @@ def from_module(module: Any) -> Parameters:
             f"from_torch reads nn.Sequential(Linear, activation, …, Linear), got {type(module).__name__}"
         )
     layers = [layer for layer in module if not isinstance(layer, nn.Dropout | nn.Flatten)]
-    linear = [isinstance(layer, nn.Linear) for layer in layers]
+    linear = [isinstance(layer, nn.Linear) for layer in layers]  # must be yes, no, yes, …, yes
     if len(layers) < 3 or linear != [k % 2 == 0 for k in range(len(layers))] or not linear[-1]:
         names = ", ".join(type(layer).__name__ for layer in layers)
         raise InvalidInput(f"from_torch reads Linear and activations in turn; got {names or 'nothing'}")

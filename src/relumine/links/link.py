@@ -121,11 +121,11 @@ def link_of(asked: str, Y: Array, rounded: bool = False) -> Link | None:
     return None if fits is None else _digits(Link(fits), Y, rounded)
 
 
-def _digits(link: Link, Y: Array, bear: bool) -> Link:
-    """The link with what the answers Y show of their digits; rounded probabilities are refused unless ``bear``."""
+def _digits(link: Link, Y: Array, allow_rounded: bool) -> Link:
+    """The link with what the answers Y show of their digits; rounded probabilities are refused unless allowed."""
     single = is_single(Y)
     decimals = _decimals(Y) if link.form.probabilities else None
-    if decimals is not None and not bear:
+    if decimals is not None and not allow_rounded:
         raise InvalidInput(
             f"the probabilities are rounded to {decimals} decimals: their logits have too few digits to show kinks",
             argument="link",

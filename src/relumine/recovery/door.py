@@ -32,7 +32,16 @@ from relumine.recovery.large import first_rows, from_few
 from relumine.recovery.layers import recover_layers
 from relumine.recovery.linked import mapped_back
 from relumine.recovery.story import Case, Problem, solve
-from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, RelumineWarning, Stage, Status
+from relumine.results import (
+    InvalidInput,
+    Origin,
+    ProgressCallback,
+    Recovery,
+    RecoveryFailed,
+    RelumineWarning,
+    Stage,
+    Status,
+)
 from relumine.run import Run
 
 _PAPERS: dict[str, Callable[..., Recovery]] = {"awasthi": recover_awasthi, "zhong": recover_zhong}
@@ -167,7 +176,7 @@ def recover(
         with cores():  # small products: two BLAS threads take ten times as long as one where the processor is busy
             result = diagnosed(result, _some(data), asked.width)
         result = replace(result, stages=(*result.stages, Stage("diagnosis", perf_counter() - began)))
-    elif result.status is Status.NOISY:
+    elif result.status is Status.NOISY or not result.network.m:
         result = doubted(result, _some(data))
     if len(kept) < d:
         result = _with_constants(result, kept, d, names)
@@ -176,9 +185,17 @@ def recover(
     if mapping is not None:
         notes = (*result.certificate.notes, *mapping.notes, *([left] if left else []))
         result = replace(result, mapping=mapping, certificate=replace(result.certificate, notes=notes))
+    if names is not None:
+        result = replace(result, origin=_origin(result.origin, names, asked.source.get("target")))
     if on_failure == "raise" and not result.ok and result.status is not Status.INTERRUPTED:
         raise RecoveryFailed(result)
     return result
+
+
+def _origin(origin: Origin, names: tuple[str, ...], target: Any) -> Origin:
+    """With the names of the user's columns, for whoever shows the result."""
+    called = target if isinstance(target, str) else ", ".join(target or ())
+    return replace(origin, features=tuple(names), target=called)
 
 
 def _opened(X: Any, y: ArrayLike | None, weight: ArrayLike | str | None, options: dict[str, Any]) -> Samples | Source:

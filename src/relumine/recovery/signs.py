@@ -134,13 +134,13 @@ def _chance(task: Task, answer: Answer, free: slice) -> bool:
 
 
 def _size(net: Network) -> float:
-    """Of the largest a_i(w_i, b_i)."""
+    """The size of the largest a_i(w_i, b_i)."""
     units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
     return float(units.max())
 
 
 def _noise(task: Task, answer: Answer) -> float:
-    """Of an affine coefficient, about, in the task's units."""
+    """Roughly the standard error of an affine coefficient, in the task's units."""
     return 3.0 * float(np.sqrt(answer.loss / task.rows.n))
 
 

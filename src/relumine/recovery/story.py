@@ -82,7 +82,7 @@ class Case:
 
     @property
     def status(self) -> Status:
-        """How it stands."""
+        """The status that the judge gives to the evidence so far."""
         return judge(self.evidence).status
 
     def recovery(self) -> Recovery:

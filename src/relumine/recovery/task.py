@@ -188,7 +188,7 @@ def whole_task(source: Source, small: Task, held: NDArray[np.intp]) -> Task:
 
 
 def _plain(task: Task) -> Task:
-    """A task whose rows may be anywhere."""
+    """The task as one whose rows may be anywhere: without the fields of rows in memory."""
     return Task(**{field.name: getattr(task, field.name) for field in fields(Task)})
 
 

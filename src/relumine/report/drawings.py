@@ -172,7 +172,8 @@ def histogram(residual: Array, noise: float = 0.0) -> Markup:
     bins = int(np.clip(np.sqrt(len(residual)) * 1.5, 8, 41)) | 1
     counts, edges = np.histogram(residual / unit, bins=bins, range=(-reach / unit, reach / unit))
     name = "true − predicted" if unit == 1.0 else f"true − predicted, in units of {label(float(unit))}"
-    axes = Axes(linear_ticks(edges[0], edges[-1]), linear_ticks(0, max(int(counts.max()), 1)), name, "rows")
+    rows = [tick for tick in linear_ticks(0, max(int(counts.max()), 1)) if tick == round(tick)]
+    axes = Axes(linear_ticks(edges[0], edges[-1]), rows, name, "rows")
     body = [axes.frame()]
     for count, (x1, x2) in zip(counts, pairwise(edges), strict=True):
         if count:

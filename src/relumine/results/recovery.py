@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from relumine.links import Link
     from relumine.network import Network
 
+_LINEAR = (
+    "A linear function explains the target to the last digit: there is no hidden unit to find. If you expected one, "
+    "check which columns are used."
+)
+_CONSTANT = "The target is the same in every row: choose another column, or rows in which it varies."
+
 
 @dataclass(frozen=True)
 class Recovery:
@@ -81,6 +87,8 @@ class Recovery:
     @property
     def advice(self) -> str:
         """What to do next: about the cause of a failure, where it is known."""
+        if self.status is Status.EXACT and not self.network.m:
+            return _LINEAR if np.any(self.network.v) else _CONSTANT
         return self.status.advice if self.ok or self.diagnosis is None else self.diagnosis.advice
 
     @property

@@ -81,6 +81,7 @@ class Cause(Enum):
     OUTLIERS = "a few rows do not belong to the others"
     SMOOTH = "the target is smooth"
     RUNNING_NUMBER = "an input is a running number"
+    FEW_VALUES = "an input takes only a few values"
     NEARLY = "nearly explained"
 
 

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 from relumine.results import InvalidInput
 
 TEXT = "turn its categories into columns with one_hot=True"
-PLAINLY = "write its numbers plainly, without percent or currency signs and without marks between thousands"
+EMPTY = "it has no values"
+PLAINLY = "write its numbers plainly, without units, percent or currency signs and without marks between thousands"
+MOST = 50  # categories of a column; more are names, notes or numbers with something beside them
 
 
 class Text(NamedTuple):
-    """Why a column is not numeric: what it ``holds``, and what makes numbers of it."""
+    """Why a column is not numeric: what it ``holds``, and what makes numbers of it, if anything does."""
 
     holds: str
     remedy: str = TEXT
@@ -72,7 +74,8 @@ def pick(where: str, schema: dict[str, Text | None], target: Any, features: Any,
     for c in columns.all:
         if (text := schema[c]) is not None:
             other = f"leave it out with ignore=[{c!r}]" if c in inputs else f"choose another {argument[c]}="
-            remedy = other if text.remedy == TEXT and c not in inputs else f"{other}, or {text.remedy}"
+            alone = not text.remedy or (text.remedy == TEXT and c not in inputs)
+            remedy = other if alone else f"{other}, or {text.remedy}"
             raise InvalidInput(
                 f"{where}: column {c!r} is not numeric ({text.holds})", argument=argument[c], remedy=remedy
             )

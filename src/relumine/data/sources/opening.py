@@ -97,6 +97,7 @@ def open_source(
         }.items()
         if value is not None
     }
+    # every argument is checked before a file is opened or a cluster is asked
     _check_values(bad_rows, storage, chunk, given)
     kind = _kind(X, given)
     _check_taken(kind, X, given)

@@ -105,7 +105,7 @@ bad_rows='skip'
         largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
         if 0.0 < largest < 1.0 / LARGE:
             raise InvalidInput(f"{name} has magnitudes around {largest:.1e}", argument=name, remedy="rescale it")
-    if rows.weight is not None:
+    if rows.weight is not None:  # first over the largest: the sum of huge ones would overflow
         scaled = rows.weight / rows.weight.max()
         rows = rows._replace(weight=scaled / scaled.mean())
     found = Samples(rows.X, rows.Y[:, 0] if vector else rows.Y, rows.weight, names, chunk=chunk)

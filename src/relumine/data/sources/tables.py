@@ -135,7 +135,7 @@ def look(paths: Any, delimiter: str | None = None, decimal: str | None = None) -
     lenient = reader_of(files, True, delimiter, decimal).schema(files[0]) if text else {}
     mixed = frozenset(name for name in text if lenient[name] is None)
     said = reader.dialect.said if isinstance(reader, Csv) else ()
-    return Look(tuple(schema), text, mixed, said, not isinstance(reader, Csv) or reader.dialect.names is None)
+    return Look(tuple(schema), text, mixed, said, not isinstance(reader, Csv) or reader.dialect.named)
 
 
 def endings() -> tuple[str, ...]:

@@ -132,6 +132,7 @@ def recover_awasthi(
     moments = estimate_in_subspace(Z, 2 * order + 2, estimator, width if reduce is not False else None)
     stage("moments", f"{estimator}, {len(moments.basis)} of {rows.d} dimensions")
 
+    # thresholds from the estimated sampling errors, where the user gives none
     eta = Thresholds.from_errors(moments.errors, len(moments.basis), order).updated(thresholds)
     algorithm = algorithm_6 if order == 1 else algorithm_4
     units = algorithm(moments.tensors, order, width, eta, rng, errors=moments.errors)
@@ -159,7 +160,7 @@ def _check(
     one_of("goal", goal, get_args(Goal))
     check_width(width, rows.d, order)
     Thresholds.from_errors(np.ones(2 * order + 3), rows.d, order).updated(thresholds)
-    inside = rows.d if reduce is False else min(width, rows.d)
+    inside = rows.d if reduce is False else min(width, rows.d)  # dimensions in which tensors are estimated
     needed = max(features_needed(inside, 2 * order + 2, estimator), rows.d + 1)
     n = count(rows)
     if n - _held_out(n) <= needed:

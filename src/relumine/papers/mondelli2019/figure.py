@@ -61,7 +61,7 @@ def run_sgd(d: int, r: int, c: float, n: int, window: int, start: float, saved: 
     """All windows of one run; ``saved`` holds what an interrupted run had reached."""
     state, records = _resume(saved, d, r, start)
     W, last_save = teacher(d, r), time.monotonic()
-    while len(records) * window < n:
+    while len(records) * window < n:  # a window a time: its record and the state are all that a resumed run needs
         records.append(_window(W, state, len(records), window, c / (r * d)))
         if not np.isfinite(state).all():
             break

@@ -99,7 +99,7 @@ def _polynomial(d: int, r: int, sigma: Polynomial, weights: Weights) -> Regime:
     if p == 2:
         reason = "A sum of quadratic units is one quadratic form, and many sets of units give the same form."
         return Regime("not determined", reason, None)
-    cubic = p == 3 and not s[2]
+    cubic = p == 3 and not s[2]  # a₀ + a₁x + a₃x³, the case of Theorem 1
     numbers = sum(packed_size(d, k) for k in range(1, p + 1) if s[k])
     counts = f"a polynomial of degree {p} has {numbers:,} coefficients to show, the units have {r * d:,} weights"
     lost = f" Besides, {counts}: they are not even determined." if r * d > numbers else ""

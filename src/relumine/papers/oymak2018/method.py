@@ -116,7 +116,7 @@ def decode(
     began = time.perf_counter()
     probe = _probes(problem, theta)
     stages = [Stage("probes", time.perf_counter() - began, note=f"T={probe.T:.3g} S={probe.S:.3g}")]
-    if problem.n < problem.d + 2:
+    if problem.n < problem.d + 2:  # d unknowns, one row to check, and one more so that chance cannot fit it
         found = _underdetermined(problem, first)
     else:
         found = _attempts(problem, theta, first, starts, options, probe, generator, stages)

@@ -151,7 +151,7 @@ def recover_zhong(
     if iterations:
         few = few_of(Z, int(memory / (8 * _COPIES * (rows.d + 1))), rng.spawn(1)[0])
         end, losses = _descend(few, start, sigma, stages, step, iterations, batches, progress)
-        if not Z.resident:
+        if not Z.resident:  # from close by a few steps on all rows are enough, and each is a pass over them
             end, more = _descend(Z, end, sigma, stages, step, min(iterations, _PASSES), batches, progress)
             losses += more
     net = Network(end.W, np.zeros(width), start.v, sigma)
@@ -223,6 +223,7 @@ def _report(
     net: Network, start: Start, losses: list[float], held: Samples, stages: list[Stage], notes: tuple[str, ...]
 ) -> ZhongRecovery:
     residual = rms_error(net, rows_of(held.X, held.y)) / (float(np.std(held.y)) or 1.0)
+    # eigenvalues of P̂₂ come by decreasing size: the last of the k is the weakest direction of the span
     drop = float(np.abs(start.values[-1]) / np.abs(start.values[0]))
     if residual <= _EXACT:
         status, message = Status.EXACT, f"{net.m} units, relative error {residual:.1e} on {held.n} rows never used."
