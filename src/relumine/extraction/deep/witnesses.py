@@ -7,7 +7,7 @@ the gradient jumps by a multiple of Jᵀw_A; along the column E_i of J⁺ the ju
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -70,6 +70,10 @@ class Witness:
         before = self.room
         self.room = min(before, _STEEP * self.gap * abs(self.jump) / max(slope, 1e-300))
         return self.room < 0.2 * before
+
+    def behind(self, chart: Chart) -> Witness:
+        """The same kink in another chart."""
+        return replace(self, chord=Chord(chart, self.chord.segment, self.chord.index))
 
     @property
     def height(self) -> Array:
