@@ -57,8 +57,11 @@ def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> S
     return surface
 
 
-def extended(ask: Asked, surface: Surface, rng: Rng) -> bool:
-    """The weights that are still open, by rays in the surface; False: too many kinks are not where they should be."""
+def extended(ask: Asked, surface: Surface, rng: Rng, misses: int = _MISSES) -> bool:
+    """The weights that are still open, by rays in the surface; False: too many kinks are not where they should be.
+
+    ``misses``: how many may not, beyond one for every weight found.
+    """
     lift = surface.lift
     missed = idle = gained = 0
     for _ in range(_ROUNDS):
@@ -73,7 +76,7 @@ def extended(ask: Asked, surface: Surface, rng: Rng) -> bool:
                 crossings[found.number] = found  # rays that end at the same unit would learn the same
         new = _kept(ask, surface, _bend(ask, surface, list(crossings.values())), rng)
         missed, gained, idle = missed + len(crossings) - new, gained + new, 0 if new else idle + 1
-        if missed > _MISSES + gained:
+        if missed > misses + gained:
             return False
     return True
 

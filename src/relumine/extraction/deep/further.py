@@ -1,8 +1,8 @@
 """The layer behind two or more known ones, with others further behind it.
 
-Most kinks belong to layers further behind. Each is tried: its normal says what it can about θ, and places of the surface
-a few regions away must bend the box. Those that pass are followed until all of θ is known, and then held against the box
-all over. A unit of the next layer bends it at every one of these places; one further behind does not.
+Most kinks belong to layers further behind. Each is tried: its normal says what it can about θ, and places of the
+surface a few regions away must bend the box. Those that pass are followed until all of θ is known, and then held
+against the box all over. A unit of the next layer bends it at every one of these places; one further behind does not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.probing import Lines, chosen, sharpened, shown
-from relumine.extraction.deep.sparse import sparse_signs
+from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
@@ -31,7 +31,8 @@ _QUIET = 2  # looks without a new unit, after which the signs are asked for
 _FAILED = 60  # kinks in a row that are no unit's of this layer: look elsewhere
 _FURTHER = 15  # so many in all: there are layers further behind
 _SCREEN, _AWAY = 8, 6  # places asked before a surface is followed, and how many regions away they are
-_LINES, _CORNERS = 150, 100  # random lines, and corners between which others are, on which surfaces are held against the box
+_MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
+_LINES, _CORNERS = 150, 100  # random lines, and corners between which others are: places are where they cross
 _PLACES, _ENOUGH = 24, 6  # places at which a surface is asked for; hits that it needs
 # Share of the places that must show it. In all layers of 100-16×8-1 and 784-8×8-1 every unit of the next layer had 100
 # %, and those of later ones up to 90 %.
@@ -40,16 +41,17 @@ _OVER = 3  # kinks for each weight from which a layer is measured again
 
 
 class Next:
-    """The units of the layer behind the known ones."""
+    """The units of the layer behind the known ones; ``precise``: those have all their digits."""
 
-    def __init__(self, at: Inquiry, free: list[Witness]) -> None:
+    def __init__(self, at: Inquiry, free: list[Witness], precise: bool) -> None:
         self.at, self.lift = at, Lift(at.known)
         self.free = rebased(self.lift, free)
         self.surfaces: list[Surface] = []
         self.tried: set[int] = set()
         self.mine: set[int] = set()
-        self.failed, self.checked = 0, 0
+        self.failed, self.checked, self.precise = 0, 0, precise
         self._lines: Lines | None = None
+        self.gradients: Gradients | None = None
         at.mark = len(at.ask.log)
 
     @property
@@ -65,7 +67,11 @@ class Next:
         return self._lines
 
     def all(self, turns: int) -> Found | tuple[list[Unit], Array | None]:
-        """The network, if this layer is the last; else its units, and their signs where these can be told."""
+        """The network, if this layer is the last; else its units, and their signs where these can be told.
+
+        As soon as it shows that there are layers further behind, the last known one is measured again: its digits are
+        needed.
+        """
         at, quiet, pairs = self.at, 0, None
         k = len(at.known.layers) + 1
         for turn in range(turns):
@@ -73,6 +79,9 @@ class Next:
                 self.look(pairs, quiet, turn)
             before, pairs = len(self.surfaces), None
             self.trace()
+            if self.further and not self.precise:
+                self.again()
+                self.trace()
             self.compare()
             quiet = quiet + 1 if len(self.surfaces) == before else 0
             rest = len(self.rest())
@@ -98,8 +107,16 @@ class Next:
             raise Stop(f"layer {k}: of it no unit was found")
         return self.units(), None
 
+    def again(self) -> None:
+        """Begin again, with the last known layer measured from many kinks of each unit."""
+        self.at.doubtful |= not measured_again(self.at)
+        self.lift, self.precise = Lift(self.at.known), True
+        self.surfaces, self.tried, self.mine, self.checked = [], set(), set(), 0
+        self._lines = self.gradients = None
+        self.free = rebased(self.lift, self.free)
+
     def look(self, pairs: Pairs | None, quiet: int, turn: int) -> None:
-        """Kinks on new chords that the known layers do not explain; units that are seldom on, or off, bend in corners."""
+        """Kinks on new chords that the known layers do not explain; units seldom on, or off, bend in corners."""
         at = self.at
         if pairs is None and self.further and turn % 2:
             ends = corners(at.known, _CHORDS, at.rng)
@@ -140,7 +157,7 @@ class Next:
             return None
         surface = begun(self.lift, w.point, w.chord.chart.J.T @ result[0], rng)
         near = shown(ask, surface, walked(surface, rng, _SCREEN, _AWAY), 1e-4)
-        if len(near.missed) > 1 or len(near.hits) < 2 or not extended(ask, surface, rng):
+        if len(near.missed) > 1 or len(near.missed) > 0.3 * len(near.hits) or not extended(ask, surface, rng, _MISSES):
             return None
         solved = surface.solved()
         if solved is not None:
@@ -161,7 +178,7 @@ class Next:
         return sharpened(surface, found.hits)
 
     def compare(self) -> None:
-        """Hold older surfaces against the box on both sides of newer ones: where one changes there, it is further behind."""
+        """Ask for older surfaces on both sides of newer ones: what is missing on one side is further behind."""
         if not self.further:
             return
         new = self.surfaces[self.checked :]
@@ -179,7 +196,9 @@ class Next:
                 extended(at.ask, surface, at.rng)
         units = self.units()
         V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
-        xi = sparse_signs(at, V, c)
+        if self.gradients is None:
+            self.gradients = Gradients(at)
+        xi = self.gradients.signs(V, c)
         if xi is None:
             return None
         rest = self.rest()
@@ -222,7 +241,7 @@ def measured_again(at: Inquiry) -> bool:
     """The last known layer once more, from many kinks of each unit; False: the box does not bend all over some unit."""
     *front, (W, b) = at.known.layers
     lift = Lift(Known(at.dim, tuple(front)))
-    lines, right = lines_through(lift, at.rng), True
+    lines, right, change = lines_through(lift, at.rng), True, 0.0
     W, b = W.copy(), b.copy()
     for i in range(len(b)):
         theta = np.append(W[i], b[i])
@@ -233,9 +252,10 @@ def measured_again(at: Inquiry) -> bool:
         if better is None or found.score <= _SHARE:
             continue
         new = better.theta * np.sign(better.theta @ theta) / np.linalg.norm(better.theta[:-1]) * np.linalg.norm(W[i])
-        at.tell(f"   unit {i}: {len(found.hits)} of {len(found.missed) + len(found.hits)}, by {np.abs(new - theta).max():.1e}")
+        change = max(change, float(np.abs(new - theta).max()))
         W[i], b[i] = new[:-1], new[-1]
     at.known = Known(at.dim, (*front, (W, b)))
+    at.tell(f"   layer {len(front) + 1} measured again: by {change:.1e}{'' if right else '; not all of it is there'}")
     return right
 
 

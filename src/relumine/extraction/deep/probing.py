@@ -134,4 +134,3 @@ def sharpened(surface: Surface, hits: list[Array]) -> Surface | None:
         return None
     both.theta, both.error = solved
     return both
-

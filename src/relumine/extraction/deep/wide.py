@@ -12,7 +12,7 @@ from relumine.arrays import Array
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.confirm import Found
 from relumine.extraction.deep.following import followed, holds
-from relumine.extraction.deep.further import Next, ended, measured_again, on_known, rebased
+from relumine.extraction.deep.further import Next, ended, on_known, rebased
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.places import breaks, chords
@@ -78,8 +78,9 @@ def behind(
 
 def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
     """One layer after the other, while their signs can be told at once."""
+    precise = False
     while True:
-        search = Next(at, free)
+        search = Next(at, free, precise)
         result = search.all(turns)
         if isinstance(result, Found):
             return result
@@ -93,6 +94,7 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         at.doubtful |= not all(u.known.all() for u in units)
         at.known = Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c)))
         at.say(f"layer {k}: {len(c)} units")
+        precise = True
 
 
 def _wide(at: Inquiry) -> bool:
