@@ -18,7 +18,7 @@ from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.probing import Lines, chosen, sharpened, shown
+from relumine.extraction.deep.probing import Lines, chosen, corrected, sharpened, shown
 from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
@@ -38,6 +38,7 @@ _PLACES, _ENOUGH = 24, 6  # places at which a surface is asked for; hits that it
 # %, and those of later ones up to 90 %.
 _SHARE = 0.95
 _OVER = 3  # kinks for each weight from which a layer is measured again
+_KNOWN, _ERROR = 1e-6, 1e-7  # how far off these may be, and its weights so far: measured up to 1e-8
 
 
 class Next:
@@ -246,12 +247,12 @@ def measured_again(at: Inquiry) -> bool:
     for i in range(len(b)):
         theta = np.append(W[i], b[i])
         surface = Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool))
-        found = shown(at.ask, surface, chosen(lines, surface, [], _OVER * len(theta), at.rng))
-        right &= found.score > _SHARE
-        better = sharpened(surface, found.hits)
-        if better is None or found.score <= _SHARE:
+        found = shown(at.ask, surface, chosen(lines, surface, [], _OVER * len(theta), at.rng), _KNOWN)
+        if found.score < _SHARE:
+            right = False
             continue
-        new = better.theta * np.sign(better.theta @ theta) / np.linalg.norm(better.theta[:-1]) * np.linalg.norm(W[i])
+        new = corrected(surface, found.hits, _ERROR)
+        new *= np.linalg.norm(W[i]) / np.linalg.norm(new[:-1])
         change = max(change, float(np.abs(new - theta).max()))
         W[i], b[i] = new[:-1], new[-1]
     at.known = Known(at.dim, (*front, (W, b)))

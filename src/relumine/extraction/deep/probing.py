@@ -22,6 +22,7 @@ _WINDOWS = (0.3, 0.03, 0.003, 3e-4)  # how far to each side of a place, over the
 _SHARP = 1e-8  # least change by a bend over the size of the answers: seven digits of its place
 _STRAIGHT = 8.0 * ROUNDING  # largest departure from a straight line, over the size of the answers, that is none
 _OUT = 30.0  # distance from the origin over √d up to which places are asked
+_STRAY, _ROUND = 30.0, 1e-12  # how far off a kink may be, over half of the others; and that which is rounding
 _SIDES = 3  # places on each side of every other surface
 
 
@@ -115,8 +116,7 @@ def shown(ask: Asked, surface: Surface, X: Array | list[Array], slack: float = 1
         flat = np.abs(y - y[:, :1]).max(axis=1) <= _STRAIGHT * size
         Y = np.where(fits[:, None], P + np.where(fits, place, 0.0)[:, None] * U, P)
         F = surface.lift(Y, surface.s)
-        off = np.abs(F @ surface.theta) > slack * np.linalg.norm(F, axis=1) * np.linalg.norm(surface.theta)
-        fits &= ~off  # another unit's
+        fits &= _off(F, surface.theta) <= slack  # else another unit's
         found.hits += list(Y[fits])
         found.missed += list(P[straight & ~flat])
         found.open += int((straight & flat).sum())
@@ -129,8 +129,34 @@ def sharpened(surface: Surface, hits: list[Array]) -> Surface | None:
     """θ from these kinks together with the ones that it had; None where they do not agree."""
     points = [*surface.points, *hits]
     both = Surface(surface.lift, surface.s, surface.theta, surface.seen, points, surface.error, surface.free)
+    off = _off(both.lift(np.array(points), both.s), both.theta)
+    both.points = [x for x, far in zip(points, off > max(_STRAY * float(np.median(off)), _ROUND)) if not far]
     solved = both.solved()
     if solved is None:
         return None
     both.theta, both.error = solved
     return both
+
+
+def corrected(surface: Surface, hits: list[Array], error: float) -> Array:
+    """θ, so far right up to ``error``, from these kinks: δ of least |F(θ + δ)|²/σ² + |δ|²/error², rows of F = φ/‖φ‖.
+
+    Weights that hardly count at any of the kinks stay as they are.
+    """
+    theta = surface.theta / np.linalg.norm(surface.theta)
+    if not hits:
+        return theta
+    F = surface.lift(np.array(hits), surface.s)
+    F = F / np.linalg.norm(F, axis=1, keepdims=True)
+    for _ in range(3):
+        off = _off(F, theta)
+        sigma = max(float(np.median(off)), _ROUND)
+        use = F[off <= _STRAY * sigma]
+        A = np.vstack([use / sigma, np.eye(len(theta)) / error])
+        theta = theta + np.linalg.lstsq(A, np.append(-use @ theta / sigma, np.zeros(len(theta))), rcond=None)[0]
+    return np.asarray(theta * np.linalg.norm(surface.theta))
+
+
+def _off(F: Array, theta: Array) -> Array:
+    """How far points with φ = F (n, p) are from a surface, |θ·φ| over ‖θ‖‖φ‖."""
+    return np.asarray(np.abs(F @ theta) / (np.linalg.norm(F, axis=1) * np.linalg.norm(theta)))

@@ -12,11 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from relumine.arrays import Array
 from relumine.extraction.deep.box import ROUNDING
 from relumine.extraction.deep.inquiry import Inquiry
+
+Mask = NDArray[np.bool_]
 
 _POINTS, _MOST = 20_000, 400  # random inputs; gradients that may be measured
 _FIRST, _MORE = 60, 40  # of them at first, where the most units are on; each further time
@@ -82,7 +85,7 @@ class Gradients:
                 self.points.append(_Point(B, g, self.H[i]))
 
 
-def _tried(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Array]:
+def _tried(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Mask]:
     """The signs that most points show and none rules out, and which of them are open; None if all are ruled out.
 
     A point shows signs by which fewer units are on than it has directions, if these units give its gradient and each
@@ -106,7 +109,7 @@ def _tried(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Arra
     return xi[best], rivals | (shown[best] < _VOTES)
 
 
-def _fitted(A: Array, g: Array, sets: Array) -> tuple[Array, Array]:
+def _fitted(A: Array, g: Array, sets: Mask) -> tuple[Mask, Mask]:
     """Which sets of the rows of A (m, r) give g (r,), and which of their rows count, (n, m)."""
     size = np.linalg.norm(A, axis=1)
     A = A / np.maximum(size, 1e-300)[:, None] * (size > 1e-9 * size.max(initial=0.0))[:, None]
@@ -121,7 +124,7 @@ def _fitted(A: Array, g: Array, sets: Array) -> tuple[Array, Array]:
     return fits, loud
 
 
-def _voted(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Array]:
+def _voted(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Mask]:
     """Signs by the smallest Σ|c_j| of each point, and which of them are open; None if no point tells."""
     plus, minus = np.zeros(len(c)), np.zeros(len(c))
     for p in points:
