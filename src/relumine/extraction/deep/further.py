@@ -18,11 +18,11 @@ from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.probing import Lines, chosen, corrected, sharpened, shown
+from relumine.extraction.deep.probing import Lines, all_shown, chosen, corrected, sharpened, shown
 from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
-from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
+from relumine.extraction.deep.witnesses import Chord, Witness, measured, witnesses_of
 
 _CHORDS = 12  # chords of a look
 _MOST = 8_000  # queries for a chord
@@ -30,13 +30,16 @@ _MOSTLY = 0.9  # share of the kinks that these units explain if their layer is t
 _QUIET = 2  # looks without a new unit, after which the signs are asked for
 _FAILED = 60  # kinks in a row that are no unit's of this layer: look elsewhere
 _FURTHER = 15  # so many in all: there are layers further behind
-_SCREEN, _AWAY = 8, 6  # places asked before a surface is followed, and how many regions away they are
+_TOGETHER = 24  # kinks tried at a time
+# Places asked before a surface is followed, how many regions away they are, and how far off the box may bend there.
+_SCREEN, _AWAY, _ROUGH = 8, 6, 1e-4
 _MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
 _LINES, _CORNERS = 150, 100  # random lines, and corners between which others are: places are where they cross
-_PLACES, _ENOUGH = 24, 6  # places at which a surface is asked for; hits that it needs
+_PLACES, _ENOUGH, _SLACK = 24, 6, 1e-6  # places at which a surface is asked for; hits that it needs; how far off
 # Share of the places that must show it. In all layers of 100-16×8-1 and 784-8×8-1 every unit of the next layer had 100
 # %, and those of later ones up to 90 %.
 _SHARE = 0.95
+_NEXT = 60  # kinks next to which it is asked whether a unit is missing
 _OVER = 3  # kinks for each weight from which a layer is measured again
 _KNOWN, _ERROR = 1e-6, 1e-7  # how far off these may be, and its weights so far: measured up to 1e-8
 
@@ -99,9 +102,9 @@ class Next:
                 if found is not None:
                     return found
             if quiet >= _QUIET and pairs is None and self.surfaces and self.further:
-                xi = self.signs()
-                if xi is not None:
-                    return self.units(), xi
+                found_all = self.signed()
+                if found_all is not None:
+                    return found_all
             if quiet > (4 if mostly else 2) * _QUIET and not self.further and pairs is None:
                 break
         if not self.surfaces:
@@ -134,31 +137,42 @@ class Next:
         self.free = self.free + rebased(self.lift, new)
 
     def trace(self) -> None:
-        """The surface of every kink that is on none yet, the clearest first."""
+        """The surface of every kink that is on none yet, the clearest first, a few of them at a time."""
         failed = 0
-        for w in sorted(self.free, key=lambda w: -w.gap * abs(w.jump)):
+        new = [w for w in self.free if id(w) not in self.tried]
+        new.sort(key=lambda w: -w.gap * abs(w.jump))
+        for start in range(0, len(new), _TOGETHER):
+            some = [w for w in new[start : start + _TOGETHER] if not self.explained(w)]
+            self.tried |= {id(w) for w in some}
+            for w, surface in zip(some, self.screened(some)):
+                if surface is not None and self.explained(w):  # by one found since
+                    continue
+                full = None if surface is None else self.followed(surface)
+                failed = 0 if full is not None else failed + 1
+                self.failed += full is None
+                if full is not None and not any(old.joins(full) for old in self.surfaces):
+                    self.surfaces.append(full)
             if failed > _FAILED:
                 break
-            if id(w) in self.tried or self.explained(w):
-                continue
-            self.tried.add(id(w))
-            surface = self.surface(w)
-            if surface is None:
-                failed, self.failed = failed + 1, self.failed + 1
-                continue
-            failed = 0
-            if not any(old.joins(surface) for old in self.surfaces):
-                self.surfaces.append(surface)
 
-    def surface(self, w: Witness) -> Surface | None:
-        """The surface of the unit that bends f at this kink; None: it is no unit of this layer."""
-        ask, rng = self.at.ask, self.at.rng
-        result = measure(ask.beside, w, rng)
-        if result is None:
-            return None
-        surface = begun(self.lift, w.point, w.chord.chart.J.T @ result[0], rng)
-        near = shown(ask, surface, walked(surface, rng, _SCREEN, _AWAY), 1e-4)
-        if len(near.missed) > 1 or len(near.missed) > 0.3 * len(near.hits) or not extended(ask, surface, rng, _MISSES):
+    def screened(self, some: list[Witness]) -> list[Surface | None]:
+        """What each kink's normal says of its surface, if the box bends a few regions away, too."""
+        at, found = self.at, []
+        for w, result in zip(some, measured(at.ask.beside, some, at.rng)):
+            normal = None if result is None else w.chord.chart.J.T @ result[0]
+            found.append(None if normal is None else begun(self.lift, w.point, normal, at.rng))
+        tried = [s for s in found if s is not None]
+        near = iter(all_shown(at.ask, [(s, walked(s, at.rng, _SCREEN, _AWAY)) for s in tried], _ROUGH))
+        kept: list[Surface | None] = []
+        for s in found:
+            there = None if s is None else next(near)
+            fails = there is None or len(there.missed) > 1 or len(there.missed) > 0.3 * len(there.hits)
+            kept.append(None if fails else s)
+        return kept
+
+    def followed(self, surface: Surface) -> Surface | None:
+        """All of a surface, if the box bends all over it; None: it is no unit's of this layer."""
+        if not extended(self.at.ask, surface, self.at.rng, _MISSES):
             return None
         solved = surface.solved()
         if solved is not None:
@@ -171,10 +185,8 @@ class Next:
         places = list(chosen(self.lines, surface, others, count, rng))
         if len(places) < count:
             places += walked(surface, rng, count - len(places), 2 * _AWAY)
-        if not places:
-            return surface if not count else None
-        found = shown(ask, surface, places)
-        if found.score < _SHARE or (count and len(found.hits) < _ENOUGH):
+        found = shown(ask, surface, places, _SLACK)
+        if found.score < _SHARE or len(found.hits) < _ENOUGH:
             return None
         return sharpened(surface, found.hits)
 
@@ -182,31 +194,43 @@ class Next:
         """Ask for older surfaces on both sides of newer ones: what is missing on one side is further behind."""
         if not self.further:
             return
-        new = self.surfaces[self.checked :]
-        kept = [s for s in (self.verified(s, new, 0) for s in self.surfaces[: self.checked]) if s is not None]
+        new, rng = self.surfaces[self.checked :], self.at.rng
+        old = self.surfaces[: self.checked]
+        found = all_shown(self.at.ask, [(s, chosen(self.lines, s, new, 0, rng)) for s in old], _SLACK)
+        kept = [s for s, there in zip(old, found) if there.score >= _SHARE or not there.missed]
         if len(kept) < self.checked:
             self.mine = set()
         self.surfaces = [*kept, *new]
         self.checked = len(self.surfaces)
 
-    def signs(self) -> Array | None:
-        """ξ of all units, once the box depends on nothing else."""
+    def signed(self) -> tuple[list[Unit], Array] | None:
+        """The units with their signs ξ, once the box depends on nothing else."""
         at = self.at
         for surface in self.surfaces:
             if not surface.seen.all():
                 extended(at.ask, surface, at.rng)
-        units = self.units()
-        V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
         if self.gradients is None:
             self.gradients = Gradients(at)
-        xi = self.gradients.signs(V, c)
-        if xi is None:
-            return None
-        rest = self.rest()
-        some = [rest[i] for i in at.rng.permutation(len(rest))[:40]]
-        whole = at.complete(Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c))), some)
+        units = self.units()
+        for _ in range(2):
+            V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
+            xi, left = self.gradients.signs(V, c)
+            if xi is None or left.all():
+                return None
+            if not left.any():
+                return (units, xi) if self.whole(V, c, xi) else None
+            units = [u for u, no in zip(units, left) if not no]  # some that never count may be further behind
+        return None
+
+    def whole(self, V: Array, c: Array, xi: Array) -> bool:
+        """Whether the box depends on nothing but these units, also next to kinks that they do not explain."""
+        at, known = self.at, Known(self.at.dim, (*self.at.known.layers, (xi[:, None] * V, xi * c)))
+        surfaces = Lift(known)
+        rest = [w for w in self.free if not on_known(surfaces, w.point)]
+        some = [rest[i] for i in at.rng.permutation(len(rest))[:_NEXT]]
+        whole = at.complete(known, some)
         at.tell(f"   {len(c)} units, the box depends on {'nothing' if whole else 'something'} more")
-        return xi if whole else None
+        return whole
 
     def explained(self, w: Witness) -> bool:
         """Whether a kink is on a surface that was found."""

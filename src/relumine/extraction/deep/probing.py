@@ -82,47 +82,69 @@ def chosen(lines: Lines, surface: Surface, others: list[Surface], count: int, rn
     return np.asarray(X[pick])
 
 
-def shown(ask: Asked, surface: Surface, X: Array | list[Array], slack: float = 1e-5) -> Shown:
+def shown(ask: Asked, surface: Surface, X: Array | list[Array], slack: float = 1e-6) -> Shown:
     """What the box does at places (n, d) of a surface; ``slack``: how far off it may bend, |θ·φ| over ‖θ‖‖φ‖."""
-    found, left = Shown(), []
-    for x in X:
-        n = surface.slope(x)
-        size = float(np.linalg.norm(n))
-        if size == 0.0:
-            continue
-        n = n / size
-        _, _, _, rows, offsets = surface.lift.all.region(x)
-        speed, room = np.abs(rows @ n), np.maximum(rows @ x + offsets, 0.0)
-        way = float(np.min(room[speed > 0.0] / speed[speed > 0.0], initial=0.5 * (1.0 + float(np.linalg.norm(x)))))
-        left.append((x, way * n))
-    tau = np.array([-2.0, -1.0, 1.0, 2.0])
+    return all_shown(ask, [(surface, X)], slack)[0]
+
+
+def all_shown(ask: Asked, asked: list[tuple[Surface, Array | list[Array]]], slack: float) -> list[Shown]:
+    """The same for many surfaces, each with its places, together."""
+    found, left = [Shown() for _ in asked], []
+    for i, (surface, X) in enumerate(asked):
+        left += [(i, x, way) for x in X if (way := _across(surface, x)) is not None]
     for window in _WINDOWS:
         if not left:
             break
-        P, U = np.array([x for x, _ in left]), 0.5 * window * np.array([u for _, u in left])
-        y = ask((P[:, None, :] + tau[:, None] * U[:, None, :]).reshape(-1, P.shape[1])).reshape(-1, 4)
-        size = np.abs(y).max(axis=1)
-        before, after = y[:, 1] - y[:, 0], y[:, 3] - y[:, 2]
-        jump = after - before
-        clear = np.abs(jump) > _SHARP * size
-        place = np.where(clear, (y[:, 1] + before - y[:, 2] + after) / np.where(clear, jump, 1.0), np.inf)
-        bent = np.abs(place) <= 1.0
-        middle = ask(P[bent] + place[bent, None] * U[bent]) if bent.any() else np.zeros(0)
-        wanted = y[bent, 1] + before[bent] * (place[bent] + 1.0)
-        fits = np.zeros(len(P), dtype=bool)
-        fits[bent] = np.abs(middle - wanted) <= _STRAIGHT * size[bent]
-        chord = np.abs(y[:, 2] - y[:, 1] - before - after)
-        straight = (np.abs(jump) <= _STRAIGHT * size) & (chord <= 2.0 * _STRAIGHT * size)
-        flat = np.abs(y - y[:, :1]).max(axis=1) <= _STRAIGHT * size
-        Y = np.where(fits[:, None], P + np.where(fits, place, 0.0)[:, None] * U, P)
-        F = surface.lift(Y, surface.s)
-        fits &= _off(F, surface.theta) <= slack  # else another unit's
-        found.hits += list(Y[fits])
-        found.missed += list(P[straight & ~flat])
-        found.open += int((straight & flat).sum())
-        left = [both for both, done in zip(left, fits | straight) if not done]
-    found.open += len(left)
+        P, U = np.array([x for _, x, _ in left]), 0.5 * window * np.array([way for _, _, way in left])
+        kinks, straight, flat = _bends(ask, P, U)
+        again = []
+        for one, kink, no_bend, no_slope in zip(left, kinks, straight, flat):
+            i, surface = one[0], asked[one[0]][0]
+            if kink is not None and _off(surface.lift(kink[None], surface.s), surface.theta)[0] <= slack:
+                found[i].hits.append(kink)
+            elif no_bend and not no_slope:
+                found[i].missed.append(one[1])
+            elif no_bend:
+                found[i].open += 1
+            else:
+                again.append(one)
+        left = again
+    for i, _, _ in left:
+        found[i].open += 1
     return found
+
+
+def _across(surface: Surface, x: Array) -> Array | None:
+    """The way from x across the surface to the next known kink; None: there is no surface."""
+    n = surface.slope(x)
+    size = float(np.linalg.norm(n))
+    if size == 0.0:
+        return None
+    _, _, _, rows, offsets = surface.lift.all.region(x)
+    speed, room = np.abs(rows @ n) / size, np.maximum(rows @ x + offsets, 0.0)
+    far = 0.5 * (1.0 + float(np.linalg.norm(x)))
+    return np.asarray(n / size * float(np.min(room[speed > 0.0] / speed[speed > 0.0], initial=far)))
+
+
+def _bends(ask: Asked, P: Array, U: Array) -> tuple[list[Array | None], Array, Array]:
+    """The one kink of each P + τU, |τ| ≤ 1; where there is none at all; where not even the answers move."""
+    tau = np.array([-2.0, -1.0, 1.0, 2.0])
+    y = ask((P[:, None, :] + tau[:, None] * U[:, None, :]).reshape(-1, P.shape[1])).reshape(-1, 4)
+    size = np.abs(y).max(axis=1)
+    before, after = y[:, 1] - y[:, 0], y[:, 3] - y[:, 2]
+    jump = after - before
+    clear = np.abs(jump) > _SHARP * size
+    place = np.where(clear, (y[:, 1] + before - y[:, 2] + after) / np.where(clear, jump, 1.0), np.inf)
+    bent = np.flatnonzero(np.abs(place) <= 1.0)
+    kinks: list[Array | None] = [None] * len(P)
+    if len(bent):
+        points = P[bent] + place[bent, None] * U[bent]
+        wanted = y[bent, 1] + before[bent] * (place[bent] + 1.0)
+        for i, x, fits in zip(bent, points, np.abs(ask(points) - wanted) <= _STRAIGHT * size[bent]):
+            kinks[i] = x if fits else None
+    chord = np.abs(y[:, 2] - y[:, 1] - before - after)
+    straight = (np.abs(jump) <= _STRAIGHT * size) & (chord <= 2.0 * _STRAIGHT * size)
+    return kinks, straight, np.abs(y - y[:, :1]).max(axis=1) <= _STRAIGHT * size
 
 
 def sharpened(surface: Surface, hits: list[Array]) -> Surface | None:

@@ -26,6 +26,7 @@ _FIRST, _MORE = 60, 40  # of them at first, where the most units are on; each fu
 _STEP = 1e-4  # length of a difference, over that of x: few meet a kink, and a second look shows those
 _NOTHING = 1e-4  # |c_j| over the largest that is none: measured 1e-9 … 1e-6 for units that are off
 _VOTES, _AGREE = 3, 0.9  # points that must tell a sign; share of them that must agree
+_ON = 2  # points at which a unit must count: one that is off at all of them may be none of this layer's
 _ALL = 16  # units up to which all signs are tried: 65 536
 _FITS = 1e-5  # departure from a gradient that is none, over its size: measured 1e-9 … 1e-7 where the units are right
 _BATCH = 8192  # sets of units whose fits are computed at once
@@ -52,8 +53,8 @@ class Gradients:
         self.H = np.maximum(zs[-1], 0.0)
         self.new = np.ones(len(self.X), dtype=bool)
 
-    def signs(self, V: Array, c: Array) -> Array | None:
-        """ξ (m,) of the units Vh + c behind the known layers; None where too few points tell, or they disagree."""
+    def signs(self, V: Array, c: Array) -> tuple[Array | None, Mask]:
+        """ξ (m,) of the units Vh + c behind the known layers, and which are open; None where no signs fit."""
         if not self.points:
             self.measure(self.rank + self.at.rng.random(len(self.X)), _FIRST)
         tell = _tried if len(c) <= _ALL else _voted
@@ -67,7 +68,7 @@ class Gradients:
                 self.measure(np.where(side.any(axis=1), score, -np.inf), _MORE // 2)
             xi, open_ = tell(self.points, V, c)
         self.at.tell(f"   signs: {len(self.points)} points, {'none fit' if xi is None else f'{int(open_.sum())} open'}")
-        return None if xi is None or open_.any() else xi
+        return xi, open_
 
     def measure(self, score: Array, count: int) -> None:
         """Gradients at new points, those with the highest score."""
@@ -106,7 +107,12 @@ def _tried(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Mask
             return None, np.ones(m, dtype=bool)
     best = int(shown.argmax())
     rivals = (xi[shown > shown[best] // _VOTES] != xi[best]).any(axis=0)
-    return xi[best], rivals | (shown[best] < _VOTES)
+    counts = np.zeros(m, dtype=np.intp)  # points at which each unit is on, and counts
+    for p in points:
+        on = xi[best] * np.sign(V @ p.h + c) > 0.0
+        if on.sum() < len(p.g):
+            counts += _fitted(V @ p.B, p.g, on[None])[1][0] & on
+    return xi[best], rivals | (shown[best] < _VOTES) | (counts < _ON)
 
 
 def _fitted(A: Array, g: Array, sets: Mask) -> tuple[Mask, Mask]:
@@ -126,17 +132,18 @@ def _fitted(A: Array, g: Array, sets: Mask) -> tuple[Mask, Mask]:
 
 def _voted(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Mask]:
     """Signs by the smallest Σ|c_j| of each point, and which of them are open; None if no point tells."""
-    plus, minus = np.zeros(len(c)), np.zeros(len(c))
+    plus, minus, on = np.zeros(len(c)), np.zeros(len(c)), np.zeros(len(c))
     for p in points:
         vote = _vote(V @ p.B, p.g)
         if vote is not None:
             side = np.sign(V @ p.h + c)
             plus += vote * side > 0.0
             minus += vote * side < 0.0
+            on += vote > 0.0
     both = plus + minus
     if not both.any():
         return None, np.ones(len(c), dtype=bool)
-    return np.where(plus > minus, 1.0, -1.0), (both < _VOTES) | (np.maximum(plus, minus) < _AGREE * both)
+    return np.where(plus > minus, 1.0, -1.0), (both < _VOTES) | (np.maximum(plus, minus) < _AGREE * both) | (on < _ON)
 
 
 def _gradient(at: Inquiry, x: Array, U: Array) -> Array | None:
