@@ -27,7 +27,7 @@ from relumine.extraction.deep.witnesses import Chord, Witness, measured, witness
 _CHORDS = 12  # chords of a look
 _MOST = 8_000  # queries for a chord
 _MOSTLY = 0.9  # share of the kinks that these units explain if their layer is the last
-_QUIET = 2  # looks without a new unit, after which the signs are asked for
+_QUIET = 1  # looks without a new unit, after which the signs are asked for
 _FAILED = 60  # kinks in a row that are no unit's of this layer: look elsewhere
 _FURTHER = 15  # so many in all: there are layers further behind
 _TOGETHER = 24  # kinks tried at a time
@@ -105,7 +105,7 @@ class Next:
                 found_all = self.signed()
                 if found_all is not None:
                     return found_all
-            if quiet > (4 if mostly else 2) * _QUIET and not self.further and pairs is None:
+            if quiet > (8 if mostly else 4) * _QUIET and not self.further and pairs is None:
                 break
         if not self.surfaces:
             raise Stop(f"layer {k}: of it no unit was found")
