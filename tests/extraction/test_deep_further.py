@@ -1,6 +1,7 @@
 """Behind two known layers, with others further behind: units by places all over their surfaces, signs by gradients."""
 
 import numpy as np
+import pytest
 
 import relumine as rl
 from relumine.extraction.deep import probing
@@ -90,6 +91,21 @@ def test_signs_from_gradients_that_few_units_explain():
     np.testing.assert_array_equal(found[~left_open], flip[~left_open])
 
 
+def test_weights_that_no_kink_has_shown_come_from_gradients():
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    known = np.ones(W.shape, dtype=bool)
+    seldom = int((at.known(at.rng.normal(size=(1000, 30))) > 0.0).mean(axis=0).argmin())
+    known[3, seldom] = known[7, seldom] = False
+    gradients, start = Gradients(at), np.where(known, W, 0.0)
+    found, left_open = gradients.signs(start, b, known)
+    assert found.min() == 1.0
+    assert not left_open.any()
+    W_found, known = gradients.weights(start, b, found, known)
+    assert known.all()
+    np.testing.assert_allclose(W_found, W, atol=1e-7)
+
+
 def test_no_signs_where_the_units_are_others():
     at = inquiry()
     W, b = TRUTH.hidden[2]
@@ -111,6 +127,7 @@ def test_no_signs_where_a_unit_is_missing():
     assert found is None or left_open.any()
 
 
+@pytest.mark.slow
 def test_four_hidden_layers_come_back_whole():
     truth = rl.planted.deep((20, 8, 8, 8, 8, 1), rng=1)
     found = rl.extract(lambda X: truth(X), dim=20, rng=2, on_failure="return")

@@ -7,6 +7,8 @@ against the box all over. A unit of the next layer bends it at every one of thes
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from relumine.arrays import Array
@@ -214,10 +216,12 @@ class Next:
         units = self.units()
         for _ in range(2):
             V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
-            xi, left = self.gradients.signs(V, c)
+            xi, left = self.gradients.signs(V, c, np.array([u.known for u in units]))
             if xi is None or left.all():
                 return None
             if not left.any():
+                V, known = self.gradients.weights(V, c, xi, np.array([u.known for u in units]))
+                units = [replace(u, w=w, known=seen) for u, w, seen in zip(units, V, known)]
                 return (units, xi) if self.whole(V, c, xi) else None
             units = [u for u, no in zip(units, left) if not no]  # some that never count may be further behind
         return None

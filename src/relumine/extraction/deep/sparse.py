@@ -29,6 +29,7 @@ _VOTES, _AGREE = 3, 0.9  # points that must tell a sign; share of them that must
 _ON = 2  # points at which a unit must count: one that is off at all of them may be none of this layer's
 _ALL = 16  # units up to which all signs are tried: 65 536
 _FITS = 1e-5  # departure from a gradient that is none, over its size: measured 1e-9 … 1e-7 where the units are right
+_EACH = 6  # points for each weight that no kink has shown
 _BATCH = 8192  # sets of units whose fits are computed at once
 
 
@@ -53,26 +54,81 @@ class Gradients:
         self.H = np.maximum(zs[-1], 0.0)
         self.new = np.ones(len(self.X), dtype=bool)
 
-    def signs(self, V: Array, c: Array) -> tuple[Array | None, Mask]:
-        """ξ (m,) of the units Vh + c behind the known layers, and which are open; None where no signs fit."""
+    def signs(self, V: Array, c: Array, known: Mask | None = None) -> tuple[Array | None, Mask]:
+        """ξ (m,) of the units Vh + c behind the known layers, and which are open; None where no signs fit.
+
+        ``known``: which weights are; points at which others count are left out.
+        """
+        lacking = np.zeros(V.shape[1], dtype=bool) if known is None else ~known.all(axis=0)
+        tell, Z = _tried if len(c) <= _ALL else _voted, self.H @ V.T + c
+        rank = np.where(self.H[:, lacking].any(axis=1), -np.inf, self.rank + 0.3 * self.at.rng.random(len(Z)))
         if not self.points:
-            self.measure(self.rank + self.at.rng.random(len(self.X)), _FIRST)
-        tell = _tried if len(c) <= _ALL else _voted
-        xi, open_ = tell(self.points, V, c)
-        while xi is not None and open_.any() and self.left > 0:
-            Z = self.H @ V.T + c
-            # few units on, more directions: and those on that are open, on either side
-            score = self.rank + 0.3 * self.at.rng.random(len(Z)) - (0 if open_.all() else (Z * xi > 0.0).sum(axis=1))
-            on = np.flatnonzero(open_)
-            for side in (Z[:, on] > 0.0, Z[:, on] < 0.0):
-                self.measure(np.where(side.any(axis=1), score, -np.inf), _MORE // 2)
-            xi, open_ = tell(self.points, V, c)
+            self.measure(rank, _FIRST)
+        xi, open_ = tell([p for p in self.points if not p.h[lacking].any()], V, c)
+        while xi is not None and open_.any():
+            # few units on, more directions; and those that are open on either side
+            score = rank if open_.all() else rank - (Z * xi > 0.0).sum(axis=1)
+            measured = 0
+            for side in (Z[:, open_] > 0.0, Z[:, open_] < 0.0):
+                measured += self.measure(np.where(side.any(axis=1), score, -np.inf), _MORE // 2)
+            if not measured:
+                break
+            xi, open_ = tell([p for p in self.points if not p.h[lacking].any()], V, c)
         self.at.tell(f"   signs: {len(self.points)} points, {'none fit' if xi is None else f'{int(open_.sum())} open'}")
         return xi, open_
 
-    def measure(self, score: Array, count: int) -> None:
-        """Gradients at new points, those with the highest score."""
-        for i in np.argsort(-np.where(self.new, score, -np.inf), kind="stable")[: min(count, self.left)]:
+    def weights(self, V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, Mask]:
+        """V with the weights that no kink has shown, as far as gradients tell; and which are known, or never count.
+
+        A gradient is Σ_l c_l (V_l + δ_l)B over the units that are on: least squares give c_l, and for each unit j in
+        front Σ_l c_l δ_lj. A weight never counts if its two units are on together at none of the random inputs.
+        """
+        V, known, together = V.copy(), known.copy(), self.H > 0.0
+        on = (self.H @ V.T + c) * xi > 0.0
+        known |= (on.T.astype(float) @ together.astype(float)) == 0.0
+        columns = np.flatnonzero(~known.all(axis=0))
+        if not len(columns):
+            return V, known
+        spare = self.rank - on.sum(axis=1) + 0.3 * self.at.rng.random(len(on))
+        for i, j in np.argwhere(~known):
+            self.measure(np.where(on[:, i] & together[:, j], spare, -np.inf), _EACH)
+        rows: dict[int, list[Array]] = {int(j): [] for j in columns}
+        for p in self.points:
+            moved = columns[p.h[columns] > 0.0]
+            active = (xi * (V @ p.h + c) > 0.0) | ~known[:, moved].all(axis=1)  # of these the side is not known
+            A = np.vstack([V[active] @ p.B, p.B[moved]])
+            if not len(moved) or len(A) >= len(p.g):
+                continue
+            size = np.maximum(np.linalg.norm(A, axis=1), 1e-300)
+            found = np.linalg.lstsq((A / size[:, None]).T, p.g, rcond=1e-9)[0] / size
+            if np.linalg.norm(found @ A - p.g) <= _FITS * np.linalg.norm(p.g):
+                strength = np.zeros(len(c))
+                strength[active] = found[: active.sum()]
+                for j, total in zip(moved, found[active.sum() :]):
+                    rows[int(j)].append(np.append(strength, total))
+        for j, some in rows.items():
+            self._solve(V, known, j, np.reshape(some, (-1, len(c) + 1)))
+        return V, known
+
+    @staticmethod
+    def _solve(V: Array, known: Mask, j: int, rows: Array) -> None:
+        """Σ_l c_l δ_lj = t for the open weights of unit j in front, rows (c, t); they are known once two rows agree."""
+        lack = np.flatnonzero(~known[:, j])
+        size = np.maximum(np.linalg.norm(rows[:, :-1], axis=1, keepdims=True), 1e-300)
+        A, t = rows[:, lack] / size, rows[:, -1] / size[:, 0]
+        if len(A) < len(lack) + 1 or np.linalg.matrix_rank(A, 1e-6) < len(lack):
+            return
+        delta = np.linalg.lstsq(A, t, rcond=None)[0]
+        if np.abs(A @ delta - t).max() <= _FITS * max(float(np.abs(delta).max()), _FITS):
+            V[lack, j] += delta
+            known[lack, j] = True
+
+    def measure(self, score: Array, count: int) -> int:
+        """Gradients at new points, those with the highest score; how many points were tried."""
+        score, before = np.where(self.new, score, -np.inf), self.left
+        for i in np.argsort(-score, kind="stable")[: min(count, self.left)]:
+            if not np.isfinite(score[i]):
+                break
             self.new[i], self.left = False, self.left - 1
             active, J, _, _, _ = self.at.known.region(self.X[i])
             if len(active) < 2:
@@ -84,6 +140,7 @@ class Gradients:
                 B = np.zeros((self.at.known.width, len(U)))
                 B[active] = J @ U.T
                 self.points.append(_Point(B, g, self.H[i]))
+        return before - self.left
 
 
 def _tried(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Mask]:
