@@ -18,7 +18,7 @@ from relumine.extraction.deep.reach import reach
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-__all__ = ["Invisible", "identifiable_error", "invisible"]
+__all__ = ["Invisible", "identifiable_error", "invisible", "never_on", "seen_units"]
 
 _ROWS = 50_000  # random inputs, near and far: what they show needs no proof
 _NODES = 3000  # of branch and bound; what is open then counts as visible
@@ -35,12 +35,11 @@ class Invisible:
 
 def invisible(net: rl.DeepNetwork, rng: np.random.Generator) -> Invisible:
     """What no input shows: looked for among random inputs, then decided one by one."""
-    X = rng.normal(size=(_ROWS, net.d)) * 2.0 ** rng.uniform(-1.0, 6.0, size=(_ROWS, 1))
-    dead, masks, before = [], [], np.ones((_ROWS, net.d), dtype=bool)
+    X = _inputs(net, rng)
+    dead, masks, before = never_on(net, X), [], np.ones((_ROWS, net.d), dtype=bool)
     for k, (W, b) in enumerate(net.hidden):
         z = X @ W.T + b
         on, X = z > 0.0, np.maximum(z, 0.0)
-        dead.append(tuple(int(i) for i in np.flatnonzero(~on.any(axis=0)) if not _reached(net, k, int(i))))
         mask = np.zeros(W.shape, dtype=bool)
         if k:
             together = on.T.astype(float) @ before.astype(float) > 0.0
@@ -51,7 +50,25 @@ def invisible(net: rl.DeepNetwork, rng: np.random.Generator) -> Invisible:
         before = on
     last = len(net.hidden) - 1
     always = tuple(int(i) for i in np.flatnonzero(on.all(axis=0)) if not _reached(net, last, int(i), -1.0))
-    return Invisible(tuple(dead), always, tuple(masks))
+    return Invisible(dead, always, tuple(masks))
+
+
+def never_on(net: rl.DeepNetwork, X: Array) -> tuple[tuple[int, ...], ...]:
+    """The units of each layer that no input turns on: among those off at all rows of X, as far as that is proved."""
+    found = []
+    for k, (W, b) in enumerate(net.hidden):
+        X = np.maximum(X @ W.T + b, 0.0)
+        found.append(tuple(int(i) for i in np.flatnonzero(~X.any(axis=0)) if not _reached(net, k, int(i))))
+    return tuple(found)
+
+
+def seen_units(net: rl.DeepNetwork, rng: np.random.Generator) -> list[int]:
+    """How many units of each layer some input turns on."""
+    return [m - len(dead) for m, dead in zip(net.widths, never_on(net, _inputs(net, rng)))]
+
+
+def _inputs(net: rl.DeepNetwork, rng: np.random.Generator) -> Array:
+    return np.asarray(rng.normal(size=(_ROWS, net.d)) * 2.0 ** rng.uniform(-1.0, 6.0, size=(_ROWS, 1)))
 
 
 def _reached(net: rl.DeepNetwork, layer: int, unit: int, sign: float = 1.0, front: int | None = None) -> bool:

@@ -63,6 +63,20 @@ class Known:
             return None
         return Chart(x, active, J, shift, np.asarray(np.linalg.pinv(J), dtype=np.float64), rows, offsets)
 
+    def moving(self, x: Array) -> Chart | None:
+        """The chart around x in coordinates Ux, U orthonormal: all that moves the active units; None where little does.
+
+        Behind several layers there may be more active units than directions that move them.
+        """
+        if not self.layers:
+            return self.chart(x)
+        active, J, _, rows, offsets = self.region(x)
+        if len(active) < 2:
+            return None
+        s, Vt = np.linalg.svd(J, full_matrices=False)[1:]
+        U = Vt[s > 1e-6 * s[0]]
+        return Chart(x, active, U, np.zeros(len(U)), U.T, rows, offsets) if len(U) > 1 else None
+
     def unseen_move(self, x: Array, rng: np.random.Generator) -> Array | None:
         """Another input with the same activations h_k, in the same chart; None where there is none.
 
@@ -82,7 +96,8 @@ class Known:
 class Chart:
     """h_A = J x + shift on {rows·x + offsets ≥ 0}: there the active units A of the last known layer move freely.
 
-    ``E`` (d, |A|) is the pseudo-inverse of ``J`` (|A|, d): its columns move one active unit each.
+    ``E`` (d, |A|) is the pseudo-inverse of ``J`` (|A|, d): its columns move one active unit each. Of a chart from
+    `Known.moving`, J = Eᵀ are directions of x.
     """
 
     centre: Array

@@ -44,7 +44,7 @@ def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> S
 
     A unit of a layer further behind bends at places where nothing is known to be, so kinks are not where they should.
     """
-    surface = _begun(lift, start, normal, rng)
+    surface = begun(lift, start, normal, rng)
     open_ = surface.unknown.shape[1]
     if not extended(ask, surface, rng):
         return None
@@ -57,8 +57,11 @@ def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> S
     return surface
 
 
-def extended(ask: Asked, surface: Surface, rng: Rng) -> bool:
-    """The weights that are still open, by rays in the surface; False: too many kinks are not where they should be."""
+def extended(ask: Asked, surface: Surface, rng: Rng, misses: int = _MISSES) -> bool:
+    """The weights that are still open, by rays in the surface; False: too many kinks are not where they should be.
+
+    ``misses``: how many may not, beyond one for every weight found.
+    """
     lift = surface.lift
     missed = idle = gained = 0
     for _ in range(_ROUNDS):
@@ -73,12 +76,12 @@ def extended(ask: Asked, surface: Surface, rng: Rng) -> bool:
                 crossings[found.number] = found  # rays that end at the same unit would learn the same
         new = _kept(ask, surface, _bend(ask, surface, list(crossings.values())), rng)
         missed, gained, idle = missed + len(crossings) - new, gained + new, 0 if new else idle + 1
-        if missed > _MISSES + gained:
+        if missed > misses + gained:
             return False
     return True
 
 
-def _begun(lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface:
+def begun(lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface:
     """What the normal at the start says about θ, and points of its hyperplane there."""
     h = lift.known(start[None])[0]
     s = -np.sign(lift.V @ h + lift.c)  # all of the open layer off
@@ -253,7 +256,23 @@ def _kept(ask: Asked, surface: Surface, new: list[_Weight], rng: Rng) -> int:
 
 def holds(ask: Asked, surface: Surface, rng: Rng, places: int = _CHECKS, away: int = 3) -> bool:
     """Whether the box bends where the surface should be, up to so many regions ``away`` from where it was asked."""
-    lift, bases, ways = surface.lift, [], []
+    bases, ways = [], []
+    for x in walked(surface, rng, places, away):
+        n = surface.slope(x)
+        n = n / np.linalg.norm(n)
+        _, _, _, rows, offsets = surface.lift.all.region(x)
+        room = min(_room(rows, offsets, x, n), _room(rows, offsets, x, -n), _size(x))
+        bases.append(x)
+        ways.append(_NARROW * room * n)
+    found = bends(ask, bases, ways)
+    shown = [y for x, w, y in zip(bases, ways, found) if y is not None and abs((y - x) @ w) <= 0.5 * (w @ w)]
+    surface.points += shown
+    return len(bases) > 0 and len(shown) >= _SHOWN * len(bases)
+
+
+def walked(surface: Surface, rng: Rng, places: int, away: int) -> list[Array]:
+    """Places of a surface up to so many regions ``away`` from where it was asked, as far as all of it is known."""
+    lift, found = surface.lift, []
     for _ in range(4 * places):
         x = surface.points[rng.integers(len(surface.points))]
         for _ in range(int(rng.integers(1, away + 1))):
@@ -271,19 +290,11 @@ def holds(ask: Asked, surface: Surface, rng: Rng, places: int = _CHECKS, away: i
                 break
             x = inside
         else:
-            n = surface.slope(x)
-            if not n.any():
-                continue  # all units in front are off: there is no surface here
-            n = n / np.linalg.norm(n)
-            room = min(_room(rows, offsets, x, n), _room(rows, offsets, x, -n), _size(x))
-            bases.append(x)
-            ways.append(_NARROW * room * n)
-        if len(bases) == places:
+            if surface.slope(x).any():  # else all units in front are off: there is no surface here
+                found.append(x)
+        if len(found) == places:
             break
-    found = bends(ask, bases, ways)
-    shown = [y for x, w, y in zip(bases, ways, found) if y is not None and abs((y - x) @ w) <= 0.5 * (w @ w)]
-    surface.points += shown
-    return len(bases) > 0 and len(shown) >= _SHOWN * len(bases)
+    return found
 
 
 def _size(x: Array) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from relumine.arrays import Array
@@ -20,15 +22,20 @@ _PLACES = 16  # peaks, and random inputs, between which places of a unit are
 _BEND = 1e-3  # how far from a unit the box is asked whether it bends there, over the activations
 
 
-def chords(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None = None) -> Chords:
-    """``count`` straight pieces, each inside one chart; ``pairs``: inputs between whose activations to look."""
+def chords(
+    known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None = None, moving: bool = False
+) -> Chords:
+    """``count`` straight pieces, each inside one chart; ``pairs``: inputs between whose activations to look.
+
+    ``moving``: charts are those of `Known.moving`, which are there also where active units do not move one by one.
+    """
     if not known.layers:
         return _lines(known, count, rng)
     if len(known.layers) == 1:
         found = _orthant(known, count, rng, pairs)
         if found is not None:
             return found
-    return _pieces(known, count, rng, pairs)
+    return _pieces(known, count, rng, pairs, known.moving if moving else known.chart)
 
 
 def parallels(known: Known, rng: Rng) -> Chords | None:
@@ -131,7 +138,13 @@ def spread(known: Known, w: Array, c: float, count: int, rng: Rng) -> tuple[Arra
     return (H - b) @ chart.E.T, (step[:, None] * w) @ chart.E.T
 
 
-def _pieces(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | None) -> Chords:
+def _pieces(
+    known: Known,
+    count: int,
+    rng: Rng,
+    pairs: tuple[Array, Array] | None,
+    chart_at: Callable[[Array], Chart | None],
+) -> Chords:
     """Pieces of lines between two kinks of known layers: all of those between given pairs, else the best of many.
 
     What a piece may show grows with how much the activations change along it, so of random lines, which cost nothing
@@ -159,7 +172,7 @@ def _pieces(known: Known, count: int, rng: Rng, pairs: tuple[Array, Array] | Non
     for merit, a, b, lo, hi, pattern in found:
         if len(charts) >= most or -merit < 1e-6:
             break
-        chart = None if pattern in patterns else known.chart(a + 0.5 * (lo + hi) * (b - a))
+        chart = None if pattern in patterns else chart_at(a + 0.5 * (lo + hi) * (b - a))
         if chart is None:
             continue
         patterns.add(pattern)

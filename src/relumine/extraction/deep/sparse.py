@@ -2,46 +2,205 @@
 
 Around x the activations in front are h = Jx + …, and the gradient of the box is Jᵀ Σ_j c_j V_j over the units j of the
 layer that are on there; c_j = 0 for those that are off. If fewer than r = rank J are on, no other set of so few gives
-it exactly, except by accident. The smallest Σ|c_j| finds it where r is large; that it is so sparse proves it.
+it exactly, except by accident. In small layers all signs are tried at once, and each point rules out those by which so
+few are on that do not give its gradient. In others the smallest Σ|c_j| finds the set where r is large; that it is so
+sparse proves it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from relumine.arrays import Array
 from relumine.extraction.deep.box import ROUNDING
 from relumine.extraction.deep.inquiry import Inquiry
 
-_POINTS, _TRIED = 20_000, 500  # random inputs; those with the most units on, at which gradients may be measured
+Mask = NDArray[np.bool_]
+
+_POINTS, _MOST = 20_000, 400  # random inputs; gradients that may be measured
+_FIRST, _MORE = 60, 40  # of them at first, where the most units are on; each further time
 _STEP = 1e-4  # length of a difference, over that of x: few meet a kink, and a second look shows those
 _NOTHING = 1e-4  # |c_j| over the largest that is none: measured 1e-9 … 1e-6 for units that are off
-_ENOUGH, _VOTES, _MOST = 6, 3, 0.9  # points that tell a sign: as many as are looked for; as must; that must agree
+_VOTES, _AGREE = 3, 0.9  # points that must tell a sign; share of them that must agree
+_ON = 2  # points at which a unit must count: one that is off at all of them may be none of this layer's
+_ALL = 16  # units up to which all signs are tried: 65 536
+_FITS = 1e-5  # departure from a gradient that is none, over its size: measured 1e-9 … 1e-7 where the units are right
+_EACH = 6  # points for each weight that no kink has shown
+_BATCH = 8192  # sets of units whose fits are computed at once
 
 
-def sparse_signs(at: Inquiry, V: Array, c: Array) -> Array | None:
-    """ξ (m,) of the units Vh + c behind the known layers; None where too few points tell, or they disagree."""
-    X = at.rng.normal(size=(_POINTS, at.dim)) * 2.0 ** at.rng.uniform(-2.0, 4.0, size=(_POINTS, 1))
-    free = np.min([(z > 0.0).sum(axis=1) for z in at.known.before(X)], axis=0)
-    plus, minus = np.zeros(len(c)), np.zeros(len(c))
-    for x in X[np.argsort(-free, kind="stable")[:_TRIED]]:
-        if (plus + minus).min() >= _ENOUGH:
-            break
-        active, J, shift, _, _ = at.known.region(x)
-        s, Ut = np.linalg.svd(J, full_matrices=False)[1:]
-        U = Ut[s > 1e-3 * s[0]]  # (r, d): the directions of x that move h
-        g = _gradient(at, x, U)
-        vote = None if g is None else _vote(V[:, active] @ J @ U.T, g)
-        if vote is None:
-            continue
-        side = np.sign(V[:, active] @ (J @ x + shift) + c)
-        plus += vote * side > 0.0
-        minus += vote * side < 0.0
-    at.tell(f"   signs: {int((plus + minus).min())} points tell, {int(np.minimum(plus, minus).max())} against")
-    if (plus + minus < _VOTES).any() or (np.maximum(plus, minus) < _MOST * (plus + minus)).any():
-        return None
-    return np.where(plus > minus, 1.0, -1.0)
+@dataclass
+class _Point:
+    """Around x, h moves by B (width, r) along r directions of x, and f by g (r,); ``h`` there."""
+
+    B: Array
+    g: Array
+    h: Array
+
+
+class Gradients:
+    """Gradients of the box behind known layers, measured once, whatever the units of the next layer are."""
+
+    def __init__(self, at: Inquiry) -> None:
+        self.at, self.left = at, _MOST
+        self.points: list[_Point] = []
+        self.X = at.rng.normal(size=(_POINTS, at.dim)) * 2.0 ** at.rng.uniform(-2.0, 4.0, size=(_POINTS, 1))
+        zs = at.known.before(self.X)
+        self.rank = np.min([(z > 0.0).sum(axis=1) for z in zs], axis=0)
+        self.H = np.maximum(zs[-1], 0.0)
+        self.new = np.ones(len(self.X), dtype=bool)
+
+    def signs(self, V: Array, c: Array, known: Mask | None = None) -> tuple[Array | None, Mask]:
+        """ξ (m,) of the units Vh + c behind the known layers, and which are open; None where no signs fit.
+
+        ``known``: which weights are; points at which others count are left out.
+        """
+        lacking = np.zeros(V.shape[1], dtype=bool) if known is None else ~known.all(axis=0)
+        tell, Z = _tried if len(c) <= _ALL else _voted, self.H @ V.T + c
+        rank = np.where(self.H[:, lacking].any(axis=1), -np.inf, self.rank + 0.3 * self.at.rng.random(len(Z)))
+        if not self.points:
+            self.measure(rank, _FIRST)
+        xi, open_ = tell([p for p in self.points if not p.h[lacking].any()], V, c)
+        while xi is not None and open_.any():
+            # few units on, more directions; and those that are open on either side
+            score = rank if open_.all() else rank - (Z * xi > 0.0).sum(axis=1)
+            measured = 0
+            for side in (Z[:, open_] > 0.0, Z[:, open_] < 0.0):
+                measured += self.measure(np.where(side.any(axis=1), score, -np.inf), _MORE // 2)
+            if not measured:
+                break
+            xi, open_ = tell([p for p in self.points if not p.h[lacking].any()], V, c)
+        self.at.tell(f"   signs: {len(self.points)} points, {'none fit' if xi is None else f'{int(open_.sum())} open'}")
+        return xi, open_
+
+    def weights(self, V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, Mask]:
+        """V with the weights that no kink has shown, as far as gradients tell; and which are known, or never count.
+
+        A gradient is Σ_l c_l (V_l + δ_l)B over the units that are on: least squares give c_l, and for each unit j in
+        front Σ_l c_l δ_lj. A weight never counts if its two units are on together at none of the random inputs.
+        """
+        V, known, together = V.copy(), known.copy(), self.H > 0.0
+        on = (self.H @ V.T + c) * xi > 0.0
+        known |= (on.T.astype(float) @ together.astype(float)) == 0.0
+        columns = np.flatnonzero(~known.all(axis=0))
+        if not len(columns):
+            return V, known
+        spare = self.rank - on.sum(axis=1) + 0.3 * self.at.rng.random(len(on))
+        for i, j in np.argwhere(~known):
+            self.measure(np.where(on[:, i] & together[:, j], spare, -np.inf), _EACH)
+        rows: dict[int, list[Array]] = {int(j): [] for j in columns}
+        for p in self.points:
+            moved = columns[p.h[columns] > 0.0]
+            active = (xi * (V @ p.h + c) > 0.0) | ~known[:, moved].all(axis=1)  # of these the side is not known
+            A = np.vstack([V[active] @ p.B, p.B[moved]])
+            if not len(moved) or len(A) >= len(p.g):
+                continue
+            size = np.maximum(np.linalg.norm(A, axis=1), 1e-300)
+            found = np.linalg.lstsq((A / size[:, None]).T, p.g, rcond=1e-9)[0] / size
+            if np.linalg.norm(found @ A - p.g) <= _FITS * np.linalg.norm(p.g):
+                strength = np.zeros(len(c))
+                strength[active] = found[: active.sum()]
+                for j, total in zip(moved, found[active.sum() :]):
+                    rows[int(j)].append(np.append(strength, total))
+        for j, some in rows.items():
+            self._solve(V, known, j, np.reshape(some, (-1, len(c) + 1)))
+        return V, known
+
+    @staticmethod
+    def _solve(V: Array, known: Mask, j: int, rows: Array) -> None:
+        """Σ_l c_l δ_lj = t for the open weights of unit j in front, rows (c, t); they are known once two rows agree."""
+        lack = np.flatnonzero(~known[:, j])
+        size = np.maximum(np.linalg.norm(rows[:, :-1], axis=1, keepdims=True), 1e-300)
+        A, t = rows[:, lack] / size, rows[:, -1] / size[:, 0]
+        if len(A) < len(lack) + 1 or np.linalg.matrix_rank(A, 1e-6) < len(lack):
+            return
+        delta = np.linalg.lstsq(A, t, rcond=None)[0]
+        if np.abs(A @ delta - t).max() <= _FITS * max(float(np.abs(delta).max()), _FITS):
+            V[lack, j] += delta
+            known[lack, j] = True
+
+    def measure(self, score: Array, count: int) -> int:
+        """Gradients at new points, those with the highest score; how many points were tried."""
+        score, before = np.where(self.new, score, -np.inf), self.left
+        for i in np.argsort(-score, kind="stable")[: min(count, self.left)]:
+            if not np.isfinite(score[i]):
+                break
+            self.new[i], self.left = False, self.left - 1
+            active, J, _, _, _ = self.at.known.region(self.X[i])
+            if len(active) < 2:
+                continue
+            s, Ut = np.linalg.svd(J, full_matrices=False)[1:]
+            U = Ut[s > 1e-3 * s[0]]  # (r, d): the directions of x that move h
+            g = _gradient(self.at, self.X[i], U)
+            if g is not None:
+                B = np.zeros((self.at.known.width, len(U)))
+                B[active] = J @ U.T
+                self.points.append(_Point(B, g, self.H[i]))
+        return before - self.left
+
+
+def _tried(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Mask]:
+    """The signs that most points show and none rules out, and which of them are open; None if all are ruled out.
+
+    A point shows signs by which fewer units are on than it has directions, if these units give its gradient and each
+    of them counts. It rules out those by which so few are on that do not give it.
+    """
+    m = len(c)
+    xi = np.where((np.arange(1 << m)[:, None] >> np.arange(m)) & 1, 1.0, -1.0)
+    shown = np.zeros(len(xi), dtype=np.intp)
+    for p in sorted(points, key=lambda p: -len(p.g)):
+        on = xi * np.sign(V @ p.h + c) > 0.0
+        few = np.flatnonzero(on.sum(axis=1) < len(p.g))
+        sets, which = np.unique(on[few], axis=0, return_inverse=True)
+        fits, loud = _fitted(V @ p.B, p.g, sets)
+        shown[few] += (fits & (loud == sets).all(axis=1))[which.ravel()]
+        wrong = few[~fits[which.ravel()]]
+        xi, shown = np.delete(xi, wrong, axis=0), np.delete(shown, wrong)
+        if not len(xi):
+            return None, np.ones(m, dtype=bool)
+    best = int(shown.argmax())
+    rivals = (xi[shown > shown[best] // _VOTES] != xi[best]).any(axis=0)
+    counts = np.zeros(m, dtype=np.intp)  # points at which each unit is on, and counts
+    for p in points:
+        on = xi[best] * np.sign(V @ p.h + c) > 0.0
+        if on.sum() < len(p.g):
+            counts += _fitted(V @ p.B, p.g, on[None])[1][0] & on
+    return xi[best], rivals | (shown[best] < _VOTES) | (counts < _ON)
+
+
+def _fitted(A: Array, g: Array, sets: Mask) -> tuple[Mask, Mask]:
+    """Which sets of the rows of A (m, r) give g (r,), and which of their rows count, (n, m)."""
+    size = np.linalg.norm(A, axis=1)
+    A = A / np.maximum(size, 1e-300)[:, None] * (size > 1e-9 * size.max(initial=0.0))[:, None]
+    G, b, length = A @ A.T, A @ g, float(np.linalg.norm(g))
+    fits, loud = np.zeros(len(sets), dtype=bool), np.zeros(sets.shape, dtype=bool)
+    for at in range(0, len(sets), _BATCH):
+        on = sets[at : at + _BATCH]
+        M = G * (on[:, :, None] & on[:, None, :]) + np.eye(len(A)) * (~on[:, :, None] + 1e-14)
+        c = np.linalg.solve(M, (on * b)[:, :, None])[:, :, 0] * on
+        fits[at : at + _BATCH] = np.linalg.norm(g - c @ A, axis=1) <= _FITS * length
+        loud[at : at + _BATCH] = np.abs(c) > _NOTHING * np.abs(c).max(axis=1, initial=1e-300, keepdims=True)
+    return fits, loud
+
+
+def _voted(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Mask]:
+    """Signs by the smallest Σ|c_j| of each point, and which of them are open; None if no point tells."""
+    plus, minus, on = np.zeros(len(c)), np.zeros(len(c)), np.zeros(len(c))
+    for p in points:
+        vote = _vote(V @ p.B, p.g)
+        if vote is not None:
+            side = np.sign(V @ p.h + c)
+            plus += vote * side > 0.0
+            minus += vote * side < 0.0
+            on += vote > 0.0
+    both = plus + minus
+    if not both.any():
+        return None, np.ones(len(c), dtype=bool)
+    return np.where(plus > minus, 1.0, -1.0), (both < _VOTES) | (np.maximum(plus, minus) < _AGREE * both) | (on < _ON)
 
 
 def _gradient(at: Inquiry, x: Array, U: Array) -> Array | None:

@@ -6,21 +6,16 @@ units together are d·m₂ equations for m₁ signs, so this works for layers wi
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from relumine.arrays import Array
 from relumine.extraction.deep.charts import Chart, Known
-from relumine.extraction.deep.climb import corners
-from relumine.extraction.deep.confirm import Found, judge
+from relumine.extraction.deep.confirm import Found
 from relumine.extraction.deep.following import followed, holds
+from relumine.extraction.deep.further import Next, ended, on_known, rebased
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
-from relumine.extraction.deep.last import affine, finish
-from relumine.extraction.deep.merge import Merger
 from relumine.extraction.deep.places import breaks, chords
-from relumine.extraction.deep.sparse import sparse_signs
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
@@ -61,6 +56,8 @@ def behind(
     """
     lift = Lift(at.known, V, c)
     at.unsigned = None
+    if not lift.m and not _wide(at):
+        return _further(at, free or [], turns)
     search = _Surfaces(at, lift, free or [], begun or [])
     known = search.all(turns)
     if isinstance(known, Found):
@@ -76,13 +73,33 @@ def behind(
     if k + 1 >= _DEPTH:
         raise Stop(f"more than {_DEPTH} layers")
     V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
-    xi = sparse_signs(at, V, c) if search.merger.chords else None
-    if xi is not None:
-        at.doubtful |= not all(u.known.all() for u in units)
-        at.known = Known(at.dim, (*known.layers, (xi[:, None] * V, xi * c)))
-        at.say(f"layer {k + 1}: {len(c)} units")
-        return behind(at, free=search.rest(), turns=turns)
     return behind(at, V, c, search.rest(), turns)
+
+
+def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
+    """One layer after the other, while their signs can be told at once."""
+    precise = False
+    while True:
+        search = Next(at, free, precise)
+        result = search.all(turns)
+        if isinstance(result, Found):
+            return result
+        units, xi = result
+        k = len(at.known.layers) + 1
+        if k >= _DEPTH:
+            raise Stop(f"more than {_DEPTH} layers")
+        V, c, free = np.array([u.w for u in units]), np.array([u.c for u in units]), search.rest()
+        if xi is None:
+            return behind(at, V, c, free, turns)
+        at.doubtful |= not all(u.known.all() for u in units)
+        at.known = Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c)))
+        at.say(f"layer {k}: {len(c)} units")
+        precise = True
+
+
+def _wide(at: Inquiry) -> bool:
+    """Whether a known layer has more units than inputs move."""
+    return max([len(b) for _, b in at.known.layers], default=0) > at.dim
 
 
 class _Surfaces:
@@ -91,13 +108,12 @@ class _Surfaces:
     def __init__(self, at: Inquiry, lift: Lift, free: list[Witness], begun: list[Surface]) -> None:
         self.at, self.lift = at, lift
         # more units than inputs move: kinks then are looked for on whole lines, and normals measured in x
-        self.wide = max([len(b) for _, b in lift.known.layers], default=0) > at.dim
+        self.wide = _wide(at)
         self.grows = lift.m > lift.known.width  # few units of the next layer tell its signs
-        self.free, self.surfaces = _rebased(lift, free, self.wide), begun
+        self.free, self.surfaces = rebased(lift, free, self.wide), begun
         self.bent: dict[int, Array] = {}  # for each line its points at which a unit in front changes sides
         self.tried: set[int] = set()
         self.mine: set[int] = set()
-        self.merger, self.many = Merger(at.ask, lift, at.rng), False
         at.mark = len(at.ask.log)
 
     def all(self, turns: int) -> Found | Known:
@@ -106,14 +122,10 @@ class _Surfaces:
         k = len(lift.all.layers) + 1
         for turn in range(turns):
             if turn or not self.free:
-                if self.many and turn % 2:  # units that are seldom on, or off, bend in corners
-                    ends = corners(at.known, 12, at.rng)
-                    self.look((ends[::2], ends[1::2]), 0)
-                else:
-                    self.look(pairs, quiet)
+                self.look(pairs, quiet)
             before, pairs = len(self.surfaces), None
             self.trace()
-            kept = self.surfaces if self.many else [s for s in self.surfaces if self.persists(s)]  # on new lines, too
+            kept = [s for s in self.surfaces if self.persists(s)]  # on new lines, too
             if len(kept) < len(self.surfaces):
                 self.surfaces, self.mine = kept, set()
             quiet = quiet + 1 if len(self.surfaces) == before else 0
@@ -123,10 +135,6 @@ class _Surfaces:
             if turn:
                 at.confirm(len(self.surfaces), self.free)
             at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
-            if turn == 1 and not lift.m and not self.free and (net := affine(at)) is not None:
-                found, _ = judge(at, net)
-                if found is not None:
-                    return found
             xi = self.oriented()
             if xi is not None:
                 known = at.known
@@ -135,13 +143,11 @@ class _Surfaces:
                 if self.grows:
                     return known
                 if mostly:
-                    found, pairs = _ended(at, known, self.units(known))
+                    found, pairs = ended(at, known, self.units(known))
                     if found is not None:
                         return found
-            if quiet > (4 if mostly else 2 if self.many else 1) * _QUIET and pairs is None:
+            if quiet > (4 if mostly else 1) * _QUIET and pairs is None:
                 break
-        if self.many:
-            self.merger.completed(self.surfaces)
         if self.wide:  # what few lines cross is held against the box far from where it was followed
             self.surfaces = [s for s in self.surfaces if self.persists(s, _LINES) or holds(at.ask, s, at.rng, *_AWAY)]
         if known is None or not self.surfaces:
@@ -158,7 +164,7 @@ class _Surfaces:
         at, whole = self.at, pairs is not None and quiet % 3 == 2
         charts: list[Chart] = []
         if at.known.layers and not (whole or self.wide):
-            charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs if quiet % 3 == 0 else None)
+            charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs if quiet % 3 == 0 else None, moving=True)
         if not charts:
             charts, starts, ends = chords(Known(at.dim), 2, at.rng)
             if pairs is not None:
@@ -168,16 +174,10 @@ class _Surfaces:
         found = segments(at.ask, starts, ends, min(length, float(np.sqrt(at.dim))), _MOST * len(starts))
         pieces = [Chord(chart, segment, 0) for chart, segment in zip(charts, found)]
         new = [w for piece in pieces for w in witnesses_of(piece)]
-        if at.known.layers and not self.lift.m and charts[0].dim < at.dim:
-            self.merger.chords += pieces
-        self.free = self.free + [w for w in new if not _on_known(self.lift, w.point)]
+        self.free = self.free + [w for w in new if not on_known(self.lift, w.point)]
 
     def trace(self) -> None:
-        """Follow the surface of every kink that is on none yet, the clearest first; merge where most lead nowhere."""
-        if self.many:
-            self.merger.add(self.free)
-            self.surfaces, self.mine = self.merger.surfaces(), set()
-            return
+        """Follow the surface of every kink that is on none yet, the clearest first."""
         failed, most = 0, _SCATTERED if self.wide or self.grows else _FAILED
         for w in sorted(self.free, key=_near if self.wide or self.grows else _loud):
             if id(w) in self.tried or self.explained(w):
@@ -198,7 +198,6 @@ class _Surfaces:
                     continue
             failed += 1
             if failed > most:
-                self.many = not (self.lift.m or self.wide)
                 return
 
     def oriented(self) -> Array | None:
@@ -316,37 +315,3 @@ def _loud(w: Witness) -> float:
 def _behind_known(u: Unit, known: Known) -> Surface:
     """The surface of a unit."""
     return Surface(Lift(known), np.zeros(0), np.append(u.w, u.c), np.append(u.known, True), u.points, u.error)
-
-
-def _rebased(lift: Lift, free: list[Witness], wide: bool) -> list[Witness]:
-    """Kinks that were seen behind fewer layers, in the charts of those known now; without those of known units.
-
-    In those of x itself behind ``wide`` layers.
-    """
-    found, known = [], Known(lift.known.d) if wide else lift.known
-    for w in free:
-        chart = None if _on_known(lift, w.point) else known.chart(w.point)
-        if chart is not None:
-            found.append(replace(w, chord=Chord(chart, w.chord.segment, w.chord.index)))
-    return found
-
-
-def _on_known(lift: Lift, x: Array) -> bool:
-    """Whether x is on a hyperplane of a known unit, or of one of the open layer."""
-    _, _, _, rows, offsets = lift.all.region(x)
-    near = np.abs(rows @ x + offsets) <= 1e-7 * np.linalg.norm(rows, axis=1) * (1.0 + np.linalg.norm(x))
-    return bool(near.any())
-
-
-def _ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, Pairs | None]:
-    """The network, if these units are the last."""
-    if not units:
-        return None, None
-    before, at.known = at.known, known
-    net, pairs = finish(at, units)
-    found = None
-    if net is not None:
-        found, pairs = judge(at, net)
-    if found is None:
-        at.known = before
-    return found, pairs

@@ -1,0 +1,322 @@
+"""The layer behind two or more known ones, with others further behind it.
+
+Most kinks belong to layers further behind. Each is tried: its normal says what it can about θ, and places of the
+surface a few regions away must bend the box. Those that pass are followed until all of θ is known, and then held
+against the box all over. A unit of the next layer bends it at every one of these places; one further behind does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from relumine.arrays import Array
+from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.climb import corners
+from relumine.extraction.deep.confirm import Found, judge
+from relumine.extraction.deep.following import begun, extended, walked
+from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
+from relumine.extraction.deep.kinks import segments
+from relumine.extraction.deep.last import affine, finish
+from relumine.extraction.deep.places import chords
+from relumine.extraction.deep.probing import Lines, all_shown, chosen, corrected, sharpened, shown
+from relumine.extraction.deep.sparse import Gradients
+from relumine.extraction.deep.surfaces import Lift, Surface
+from relumine.extraction.deep.units import Unit, joined
+from relumine.extraction.deep.witnesses import Chord, Witness, measured, witnesses_of
+
+_CHORDS = 12  # chords of a look
+_MOST = 8_000  # queries for a chord
+_MOSTLY = 0.9  # share of the kinks that these units explain if their layer is the last
+_QUIET = 1  # looks without a new unit, after which the signs are asked for
+_FAILED = 60  # kinks in a row that are no unit's of this layer: look elsewhere
+_FURTHER = 15  # so many in all: there are layers further behind
+_TOGETHER = 24  # kinks tried at a time
+# Places asked before a surface is followed, how many regions away they are, and how far off the box may bend there.
+_SCREEN, _AWAY, _ROUGH = 8, 6, 1e-4
+_MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
+_LINES, _CORNERS = 150, 100  # random lines, and corners between which others are: places are where they cross
+_PLACES, _ENOUGH, _SLACK = 24, 6, 1e-6  # places at which a surface is asked for; hits that it needs; how far off
+# Share of the places that must show it. In all layers of 100-16×8-1 and 784-8×8-1 every unit of the next layer had 100
+# %, and those of later ones up to 90 %.
+_SHARE = 0.95
+_NEXT = 60  # kinks next to which it is asked whether a unit is missing
+_OVER = 3  # kinks for each weight from which a layer is measured again
+_KNOWN, _ERROR = 1e-6, 1e-7  # how far off these may be, and its weights so far: measured up to 1e-8
+
+
+class Next:
+    """The units of the layer behind the known ones; ``precise``: those have all their digits."""
+
+    def __init__(self, at: Inquiry, free: list[Witness], precise: bool) -> None:
+        self.at, self.lift = at, Lift(at.known)
+        self.free = rebased(self.lift, free)
+        self.surfaces: list[Surface] = []
+        self.tried: set[int] = set()
+        self.mine: set[int] = set()
+        self.failed, self.checked, self.precise = 0, 0, precise
+        self._lines: Lines | None = None
+        self.gradients: Gradients | None = None
+        at.mark = len(at.ask.log)
+
+    @property
+    def further(self) -> bool:
+        """Whether there are layers further behind."""
+        return self.failed > _FURTHER
+
+    @property
+    def lines(self) -> Lines:
+        """Those on which surfaces are held against the box."""
+        if self._lines is None:
+            self._lines = lines_through(self.lift, self.at.rng)
+        return self._lines
+
+    def all(self, turns: int) -> Found | tuple[list[Unit], Array | None]:
+        """The network, if this layer is the last; else its units, and their signs where these can be told.
+
+        As soon as it shows that there are layers further behind, the last known one is measured again: its digits are
+        needed.
+        """
+        at, quiet, pairs = self.at, 0, None
+        k = len(at.known.layers) + 1
+        for turn in range(turns):
+            if turn or not self.free:
+                self.look(pairs, quiet, turn)
+            before, pairs = len(self.surfaces), None
+            self.trace()
+            if self.further and not self.precise:
+                self.again()
+                self.trace()
+            self.compare()
+            quiet = quiet + 1 if len(self.surfaces) == before else 0
+            rest = len(self.rest())
+            mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
+            at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
+            at.confirm(len(self.surfaces), self.free)
+            at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
+            if turn == 1 and not self.free and (net := affine(at)) is not None:
+                found, _ = judge(at, net)
+                if found is not None:
+                    return found
+            if mostly and self.surfaces:
+                found, pairs = ended(at, at.known, self.units())
+                if found is not None:
+                    return found
+            if quiet >= _QUIET and pairs is None and self.surfaces and self.further:
+                found_all = self.signed()
+                if found_all is not None:
+                    return found_all
+            if quiet > (8 if mostly else 4) * _QUIET and not self.further and pairs is None:
+                break
+        if not self.surfaces:
+            raise Stop(f"layer {k}: of it no unit was found")
+        return self.units(), None
+
+    def again(self) -> None:
+        """Begin again, with the last known layer measured from many kinks of each unit."""
+        self.at.doubtful |= not measured_again(self.at)
+        self.lift, self.precise = Lift(self.at.known), True
+        self.surfaces, self.tried, self.mine, self.checked = [], set(), set(), 0
+        self._lines = self.gradients = None
+        self.free = rebased(self.lift, self.free)
+
+    def look(self, pairs: Pairs | None, quiet: int, turn: int) -> None:
+        """Kinks on new chords that the known layers do not explain; units seldom on, or off, bend in corners."""
+        at = self.at
+        if pairs is None and self.further and turn % 2:
+            ends = corners(at.known, _CHORDS, at.rng)
+            pairs = (ends[::2], ends[1::2])
+        charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs if quiet % 3 != 1 else None, moving=True)
+        if not charts or (pairs is not None and not self.further and quiet % 3 == 2):  # whole lines miss nothing
+            charts, starts, ends = chords(Known(at.dim), 2, at.rng)
+            if pairs is not None:
+                starts, ends = pairs
+                charts = charts[:1] * len(starts)
+        length = float(np.median(np.linalg.norm(ends - starts, axis=1)))
+        found = segments(at.ask, starts, ends, min(length, float(np.sqrt(at.dim))), _MOST * len(starts))
+        new = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0))]
+        self.free = self.free + rebased(self.lift, new)
+
+    def trace(self) -> None:
+        """The surface of every kink that is on none yet, the clearest first, a few of them at a time."""
+        failed = 0
+        new = [w for w in self.free if id(w) not in self.tried]
+        new.sort(key=lambda w: -w.gap * abs(w.jump))
+        for start in range(0, len(new), _TOGETHER):
+            some = [w for w in new[start : start + _TOGETHER] if not self.explained(w)]
+            self.tried |= {id(w) for w in some}
+            for w, surface in zip(some, self.screened(some)):
+                if surface is not None and self.explained(w):  # by one found since
+                    continue
+                full = None if surface is None else self.followed(surface)
+                failed = 0 if full is not None else failed + 1
+                self.failed += full is None
+                if full is not None and not any(old.joins(full) for old in self.surfaces):
+                    self.surfaces.append(full)
+            if failed > _FAILED:
+                break
+
+    def screened(self, some: list[Witness]) -> list[Surface | None]:
+        """What each kink's normal says of its surface, if the box bends a few regions away, too."""
+        at, found = self.at, []
+        for w, result in zip(some, measured(at.ask.beside, some, at.rng)):
+            normal = None if result is None else w.chord.chart.J.T @ result[0]
+            found.append(None if normal is None else begun(self.lift, w.point, normal, at.rng))
+        tried = [s for s in found if s is not None]
+        near = iter(all_shown(at.ask, [(s, walked(s, at.rng, _SCREEN, _AWAY)) for s in tried], _ROUGH))
+        kept: list[Surface | None] = []
+        for s in found:
+            there = None if s is None else next(near)
+            fails = there is None or len(there.missed) > 1 or len(there.missed) > 0.3 * len(there.hits)
+            kept.append(None if fails else s)
+        return kept
+
+    def followed(self, surface: Surface) -> Surface | None:
+        """All of a surface, if the box bends all over it; None: it is no unit's of this layer."""
+        if not extended(self.at.ask, surface, self.at.rng, _MISSES):
+            return None
+        solved = surface.solved()
+        if solved is not None:
+            surface.theta, surface.error = solved
+        return self.verified(surface, self.surfaces, _PLACES)
+
+    def verified(self, surface: Surface, others: list[Surface], count: int) -> Surface | None:
+        """The surface, with more digits, if the box bends all over it; on both sides of the others, too."""
+        ask, rng = self.at.ask, self.at.rng
+        places = list(chosen(self.lines, surface, others, count, rng))
+        if len(places) < count:
+            places += walked(surface, rng, count - len(places), 2 * _AWAY)
+        found = shown(ask, surface, places, _SLACK)
+        if found.score < _SHARE or len(found.hits) < _ENOUGH:
+            return None
+        return sharpened(surface, found.hits)
+
+    def compare(self) -> None:
+        """Ask for older surfaces on both sides of newer ones: what is missing on one side is further behind."""
+        if not self.further:
+            return
+        new, rng = self.surfaces[self.checked :], self.at.rng
+        old = self.surfaces[: self.checked]
+        found = all_shown(self.at.ask, [(s, chosen(self.lines, s, new, 0, rng)) for s in old], _SLACK)
+        kept = [s for s, there in zip(old, found) if there.score >= _SHARE or not there.missed]
+        if len(kept) < self.checked:
+            self.mine = set()
+        self.surfaces = [*kept, *new]
+        self.checked = len(self.surfaces)
+
+    def signed(self) -> tuple[list[Unit], Array] | None:
+        """The units with their signs ξ, once the box depends on nothing else."""
+        at = self.at
+        for surface in self.surfaces:
+            if not surface.seen.all():
+                extended(at.ask, surface, at.rng)
+        if self.gradients is None:
+            self.gradients = Gradients(at)
+        units = self.units()
+        for _ in range(2):
+            V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
+            xi, left = self.gradients.signs(V, c, np.array([u.known for u in units]))
+            if xi is None or left.all():
+                return None
+            if not left.any():
+                V, known = self.gradients.weights(V, c, xi, np.array([u.known for u in units]))
+                units = [replace(u, w=w, known=seen) for u, w, seen in zip(units, V, known)]
+                return (units, xi) if self.whole(V, c, xi) else None
+            units = [u for u, no in zip(units, left) if not no]  # some that never count may be further behind
+        return None
+
+    def whole(self, V: Array, c: Array, xi: Array) -> bool:
+        """Whether the box depends on nothing but these units, also next to kinks that they do not explain."""
+        at, known = self.at, Known(self.at.dim, (*self.at.known.layers, (xi[:, None] * V, xi * c)))
+        surfaces = Lift(known)
+        rest = [w for w in self.free if not on_known(surfaces, w.point)]
+        some = [rest[i] for i in at.rng.permutation(len(rest))[:_NEXT]]
+        whole = at.complete(known, some)
+        at.tell(f"   {len(c)} units, the box depends on {'nothing' if whole else 'something'} more")
+        return whole
+
+    def explained(self, w: Witness) -> bool:
+        """Whether a kink is on a surface that was found."""
+        if id(w) not in self.mine and any(s.shows(w.point) for s in self.surfaces):
+            self.mine.add(id(w))
+        return id(w) in self.mine
+
+    def rest(self) -> list[Witness]:
+        """Kinks of layers further behind."""
+        return [w for w in self.free if not self.explained(w)]
+
+    def units(self) -> list[Unit]:
+        """The surfaces as units of this layer, each once."""
+        units: list[Unit] = []
+        for s in sorted(self.surfaces, key=lambda s: s.error):
+            w = s.theta[:-1] * s.seen[:-1]
+            size = float(np.linalg.norm(w))
+            unit = Unit(w / size, float(s.theta[-1]) / size, s.seen[:-1], s.error, points=s.points)
+            if not any(joined(u, unit) for u in units):
+                units.append(unit)
+        return units
+
+
+def lines_through(lift: Lift, rng: np.random.Generator) -> Lines:
+    """Random lines, and lines between corners."""
+    scale = 2.0 ** rng.uniform(-1.0, 3.0, size=(_LINES, 1))
+    ends = corners(lift.known, _CORNERS, rng)
+    starts, stops = scale * rng.normal(size=(2, _LINES, lift.known.d))
+    return Lines(lift, np.concatenate([starts, ends[::2]]), np.concatenate([stops, ends[1::2]]))
+
+
+def measured_again(at: Inquiry) -> bool:
+    """The last known layer once more, from many kinks of each unit; False: the box does not bend all over some unit."""
+    *front, (W, b) = at.known.layers
+    lift = Lift(Known(at.dim, tuple(front)))
+    lines, right, change = lines_through(lift, at.rng), True, 0.0
+    W, b = W.copy(), b.copy()
+    for i in range(len(b)):
+        theta = np.append(W[i], b[i])
+        surface = Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool))
+        found = shown(at.ask, surface, chosen(lines, surface, [], _OVER * len(theta), at.rng), _KNOWN)
+        if found.score < _SHARE:
+            right = False
+            continue
+        new = corrected(surface, found.hits, _ERROR)
+        new *= np.linalg.norm(W[i]) / np.linalg.norm(new[:-1])
+        change = max(change, float(np.abs(new - theta).max()))
+        W[i], b[i] = new[:-1], new[-1]
+    at.known = Known(at.dim, (*front, (W, b)))
+    at.tell(f"   layer {len(front) + 1} measured again: by {change:.1e}{'' if right else '; not all of it is there'}")
+    return right
+
+
+def ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, Pairs | None]:
+    """The network, if these units are the last."""
+    if not units:
+        return None, None
+    before, at.known = at.known, known
+    net, pairs = finish(at, units)
+    found = None
+    if net is not None:
+        found, pairs = judge(at, net)
+    if found is None:
+        at.known = before
+    return found, pairs
+
+
+def rebased(lift: Lift, free: list[Witness], wide: bool = False) -> list[Witness]:
+    """Kinks that were seen behind fewer layers, in the charts of those known now; without those of known units.
+
+    In those of x itself behind ``wide`` layers.
+    """
+    found, known = [], Known(lift.known.d) if wide else lift.known
+    for w in free:
+        chart = None if on_known(lift, w.point) else known.moving(w.point)
+        if chart is not None:
+            found.append(w.behind(chart))
+    return found
+
+
+def on_known(lift: Lift, x: Array) -> bool:
+    """Whether x is on a hyperplane of a known unit, or of one of the open layer."""
+    _, _, _, rows, offsets = lift.all.region(x)
+    near = np.abs(rows @ x + offsets) <= 1e-7 * np.linalg.norm(rows, axis=1) * (1.0 + np.linalg.norm(x))
+    return bool(near.any())

@@ -1,0 +1,144 @@
+"""Behind two known layers, with others further behind: units by places all over their surfaces, signs by gradients."""
+
+import numpy as np
+import pytest
+
+import relumine as rl
+from relumine.extraction.deep import probing
+from relumine.extraction.deep.box import Asked
+from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.further import Next, lines_through, measured_again
+from relumine.extraction.deep.inquiry import Inquiry
+from relumine.extraction.deep.probing import chosen, sharpened, shown
+from relumine.extraction.deep.sparse import Gradients, _voted
+from relumine.extraction.deep.surfaces import Lift, Surface
+from relumine.run import Run
+
+TRUTH = rl.planted.deep((30, 10, 10, 10, 10, 1), rng=0)
+
+
+def inquiry(layers=2):
+    run = Run.of(rng=1)
+    at = Inquiry(Asked(TRUTH, run.rng, np.inf, lambda: False), TRUTH.d, run)
+    at.known = Known(TRUTH.d, TRUTH.hidden[:layers])
+    return at
+
+
+def surface_of(at, theta):
+    lift = Lift(at.known)
+    return Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool)), lines_through(lift, at.rng)
+
+
+def test_the_box_bends_all_over_the_surface_of_a_unit_and_kinks_give_its_digits():
+    at = inquiry()
+    theta = np.append(TRUTH.hidden[2][0][4], TRUTH.hidden[2][1][4])
+    surface, lines = surface_of(at, theta + 1e-8 * np.cos(np.arange(len(theta))))
+    found = shown(at.ask, surface, chosen(lines, surface, [], 40, at.rng))
+    assert len(found.hits) > 30
+    assert not found.missed
+    better = sharpened(surface, found.hits)
+    scaled = better.theta / np.linalg.norm(better.theta) * np.sign(better.theta @ theta)
+    np.testing.assert_allclose(scaled, theta / np.linalg.norm(theta), atol=1e-11)
+
+
+def test_it_does_not_bend_all_over_what_a_unit_further_behind_looks_like():
+    at = inquiry()
+    (W, b), (A, e) = TRUTH.hidden[2], TRUTH.hidden[3]
+    on = np.arange(10) % 2 == 0  # the fourth layer's unit where these of the third are on
+    surface, lines = surface_of(at, np.append(A[3, on] @ W[on], A[3, on] @ b[on] + e[3]))
+    found = shown(at.ask, surface, chosen(lines, surface, [], 40, at.rng))
+    assert found.score < 0.5
+
+
+def test_units_found_are_those_of_the_next_layer():
+    at = inquiry()
+    search = Next(at, [], precise=True)
+    search.look(None, 0, 0)
+    search.trace()
+    truth = np.column_stack(TRUTH.hidden[2])
+    units = set()
+    for s in search.surfaces:
+        T = np.where(s.seen, truth, 0.0)
+        T /= np.linalg.norm(T, axis=1, keepdims=True)
+        theta = np.where(s.seen, s.theta, 0.0)
+        cosine = np.abs(T @ theta) / np.linalg.norm(theta)
+        assert cosine.max() > 1.0 - 1e-12  # none belongs to the fourth layer
+        units.add(int(cosine.argmax()))
+    assert len(units) >= 4
+
+
+def test_a_layer_measured_again_gets_its_digits_back():
+    at = inquiry()
+    W, b = TRUTH.hidden[1]
+    at.known = Known(TRUTH.d, (TRUTH.hidden[0], (W + 1e-8 * np.sin(np.arange(W.size)).reshape(W.shape), b)))
+    assert measured_again(at)
+    V, c = at.known.layers[1]
+    size = np.linalg.norm(W, axis=1) / np.linalg.norm(V, axis=1)
+    assert np.abs(V * size[:, None] - W).max() < 1e-10
+    assert np.abs(c * size - b).max() < 1e-10
+
+
+def test_signs_from_gradients_that_few_units_explain():
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    flip = np.random.default_rng(5).choice([-1.0, 1.0], size=len(b))
+    gradients = Gradients(at)
+    found, left_open = gradients.signs(flip[:, None] * W, flip * b)
+    assert not left_open.any()
+    np.testing.assert_array_equal(found, flip)
+    found, left_open = _voted(gradients.points, flip[:, None] * W, flip * b)  # as in larger layers
+    assert left_open.sum() < 5
+    np.testing.assert_array_equal(found[~left_open], flip[~left_open])
+
+
+def test_weights_that_no_kink_has_shown_come_from_gradients():
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    known = np.ones(W.shape, dtype=bool)
+    seldom = int((at.known(at.rng.normal(size=(1000, 30))) > 0.0).mean(axis=0).argmin())
+    known[3, seldom] = known[7, seldom] = False
+    gradients, start = Gradients(at), np.where(known, W, 0.0)
+    found, left_open = gradients.signs(start, b, known)
+    assert found.min() == 1.0
+    assert not left_open.any()
+    W_found, known = gradients.weights(start, b, found, known)
+    assert known.all()
+    np.testing.assert_allclose(W_found, W, atol=1e-7)
+
+
+def test_no_signs_where_the_units_are_others():
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    other = np.random.default_rng(6).normal(size=W.shape)
+    gradients = Gradients(at)
+    gradients.left = 60
+    found, left_open = gradients.signs(other, b)
+    assert found is None or left_open.any()
+
+
+def test_no_signs_where_a_unit_is_missing():
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    often = np.argsort(np.abs((at.known(at.rng.normal(size=(1000, 30))) @ W.T + b > 0.0).mean(axis=0) - 0.5))
+    some = np.delete(np.arange(10), often[0])
+    gradients = Gradients(at)
+    gradients.left = 100
+    found, left_open = gradients.signs(W[some], b[some])
+    assert found is None or left_open.any()
+
+
+@pytest.mark.slow
+def test_four_hidden_layers_come_back_whole():
+    truth = rl.planted.deep((20, 8, 8, 8, 8, 1), rng=1)
+    found = rl.extract(lambda X: truth(X), dim=20, rng=2, on_failure="return")
+    assert found.status.value == "exact"
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-6
+
+
+def test_places_are_chosen_on_both_sides_of_other_surfaces():
+    at = inquiry()
+    surface, lines = surface_of(at, np.append(TRUTH.hidden[2][0][4], TRUTH.hidden[2][1][4]))
+    other, _ = surface_of(at, np.append(TRUTH.hidden[2][0][1], TRUTH.hidden[2][1][1]))
+    side = other.value(chosen(lines, surface, [other], 0, at.rng)) > 0.0
+    assert side.sum() == probing._SIDES
+    assert (~side).sum() == probing._SIDES
