@@ -2,8 +2,7 @@
 
 Both codes get the same samples and seeds, each in a process of its own, one thread, seed by seed in turns. The code
 before is a checkout named by RELUMINE_BEFORE (``git worktree add ../before v0.1.0``); without it only the present code
-is measured. Where the code before takes many minutes it is not run. (100,100) is in the catalogue alone: here it would
-take as long as all the rest. A row with the mark ``earlier`` is from the run that version 0.1.0 was measured with.
+is measured. Where the code before takes many minutes it is not run. A row with the mark ``earlier`` is from the run that version 0.1.0 was measured with.
 """
 
 from __future__ import annotations
@@ -40,7 +39,10 @@ FULL: Row = {
         *([f"mnist_{digits} 784-2-1", ratio, 1, 1] for ratio in (6, 3) for digits in ("0vs1", "2vs3")),
         ["simulated 2048-4-1", 6, 1, 1],
         ["cifar10 3072-2-1", 6, 1, 1],
-        ["(10,20)", 2, 2, 0],
+        ["(100,100)", 5, 2, 0],
+        ["(100,100)", 8, 2, 1],
+        ["unitary 784-128-1", 6, 1, 0],
+        ["(10,20)", 2, 10, 0],
     ],
     # the same with the width unknown
     "open": [["(10,5)", 3, 10, 0], ["(10,10)", 3, 10, 0], ["(10,20)", 3, 5, 0]],
