@@ -2,7 +2,8 @@
 
 Both codes get the same samples and seeds, each in a process of its own, one thread, seed by seed in turns. The code
 before is a checkout named by RELUMINE_BEFORE (``git worktree add ../before v0.1.0``); without it only the present code
-is measured. Where the code before takes many minutes it is not run. A row with the mark ``earlier`` is from the run that version 0.1.0 was measured with.
+is measured. Where the code before takes many minutes it is not run. A row with the mark ``earlier`` is from the run
+that version 0.1.0 was measured with.
 """
 
 from __future__ import annotations
