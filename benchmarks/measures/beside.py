@@ -48,7 +48,7 @@ FULL: Row = {
     # the same with the width unknown
     "open": [["(10,5)", 3, 10, 0], ["(10,10)", 3, 10, 0], ["(10,20)", 3, 5, 0]],
     "first": 42000,
-    "patience": 1200.0,
+    "patience": 3600.0,
 }
 QUICK: Row = {"problems": [["(10,5)", 5, 5, 0], ["(10,10)", 2.5, 2, 0]], "open": [], "first": 42000, "patience": 60.0}
 MINUTES = (60.0, 0.1)
