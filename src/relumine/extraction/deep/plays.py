@@ -21,7 +21,6 @@ from relumine.extraction.deep.inquiry import Inquiry, Pairs
 from relumine.extraction.deep.linear import error, into_units
 from relumine.extraction.deep.places import extremes
 from relumine.extraction.deep.reach import reach
-from relumine.extraction.queries import Unanswered
 from relumine.fit.layers import Sweeps
 
 Mask = NDArray[np.bool_]
@@ -83,7 +82,9 @@ def played(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, Pairs | None]:
     open_ = _unseen(net, near, at.rng)
     shown = _joint(net, open_, near, at.rng)
     P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng)])
-    Y = at.ask.values(P)
+    has = at.ask.digits(P)
+    shown = _kept(shown, has)
+    P, Y = at.ask.answered(P)
     wrong = error(net, P, Y) > slack
     at.tell(f"  {len(open_)} weights idle: {int(wrong.sum())} of {len(P)} rows differ")
     if wrong.any():
@@ -92,7 +93,8 @@ def played(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, Pairs | None]:
         at.tell(f"  {int(wrong.sum())} of {len(P)} rows still differ")
     if not wrong.any():
         P = at.rng.normal(size=(_SPREAD, at.dim)) * 2.0 ** at.rng.uniform(0.0, 6.0, size=(_SPREAD, 1))
-        wrong = error(net, P, at.ask.values(P)) > slack
+        P, Y = at.ask.answered(P)
+        wrong = error(net, P, Y) > slack
         at.tell(f"  {int(wrong.sum())} of {len(P)} rows near and far differ")
     if not wrong.any():
         return net, None
@@ -104,13 +106,10 @@ def cornered(at: Inquiry, net: DeepNetwork) -> Pairs | None:
 
     A unit that is on anywhere with all units in front on is so at one of these, and one that is off anywhere is, too.
     """
-    P = extremes(Known(at.dim, net.layers))
+    P, Y = at.ask.answered(extremes(Known(at.dim, net.layers)))
     if not len(P):
         return None
-    try:
-        wrong = error(net, P, at.ask.values(P)) > _LOOSE
-    except Unanswered:  # behind a link they may have no digits there
-        return None
+    wrong = error(net, P, Y) > _LOOSE
     at.tell(f"  {int(wrong.sum())} of {len(P)} rows in corners differ")
     return _between(at, P[wrong], at.pool[0]) if wrong.any() else None
 
@@ -120,6 +119,12 @@ def _between(at: Inquiry, wrong: Array, right: Array) -> Pairs:
     some = wrong[at.rng.permutation(len(wrong))[:4]]
     right = right[at.rng.permutation(len(right))[:1000]]
     return some, right[[np.linalg.norm(right - x, axis=1).argmin() for x in some]]
+
+
+def _kept(shown: list[tuple[_Place, Array]], has: Mask) -> list[tuple[_Place, Array]]:
+    """Those of the points, in order, that have digits."""
+    ends = np.cumsum([len(points) for _, points in shown])
+    return [(place, points[has[end - len(points) : end]]) for (place, points), end in zip(shown, ends)]
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ class Layer:
         self, charts: list[Chart], starts: Array, ends: Array, scale: float
     ) -> tuple[list[Chart], list[Segment]]:
         """The chords that can be asked, and their kinks: behind a link some may lie where answers have no digits."""
+        some, starts, ends = self.ask.within(starts, ends, scale)
+        charts = [chart for chart, has in zip(charts, some) if has]
         try:
             return charts, segments(self.ask, starts, ends, scale, _MOST * len(starts))
         except Unanswered:
@@ -231,14 +233,16 @@ class Layer:
         if not sum(len(x) for x, _ in found):
             return
         at, step = (np.concatenate(both) for both in zip(*found))
-        try:
-            y = self.ask(np.concatenate([at - step, at, at + step])).reshape(3, -1)
-        except Unanswered:  # behind a link answers may have no digits there
-            return
-        bent = np.abs(y[0] + y[2] - 2.0 * y[1]) > 4.0 * ROUNDING * np.abs(y).max(axis=0)
-        for u, shown in zip(units, np.split(bent, np.cumsum([len(x) for x, _ in found])[:-1])):
-            u.probes = (int(shown.sum()), len(shown))
-            u.hits, u.crossings = u.hits + int(shown.sum()), u.crossings + len(shown)
+        rows = np.stack([at - step, at, at + step])
+        has = self.ask.digits(rows.reshape(-1, self.known.d)).reshape(3, -1).all(axis=0)
+        y = self.ask(rows[:, has].reshape(-1, self.known.d)).reshape(3, -1)
+        bent = np.zeros(len(at), dtype=bool)
+        noise = 4.0 * (ROUNDING * np.abs(y).max(axis=0) + self.ask.grid)
+        bent[has] = np.abs(y[0] + y[2] - 2.0 * y[1]) > noise
+        parts = np.cumsum([len(x) for x, _ in found])[:-1]
+        for u, shown, asked in zip(units, np.split(bent, parts), np.split(has, parts)):
+            u.probes = (int(shown.sum()), int(asked.sum()))
+            u.hits, u.crossings = u.hits + u.probes[0], u.crossings + u.probes[1]
 
     def _places(self, u: Unit) -> tuple[Array, Array]:
         """Inputs (n, d) on the unit, and a step across it at each."""

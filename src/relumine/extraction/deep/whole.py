@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from relumine.arrays import Array
-from relumine.extraction.deep.box import Asked, OutOfBudget
+from relumine.extraction.deep.box import Asked, Mask, OutOfBudget
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
@@ -53,6 +53,8 @@ def extract_deep(
     budget: float = np.inf,
     plain: bool | None = None,
     lines: list[Line] | None = None,
+    digits: Callable[[Array], Mask] | None = None,
+    grid: float = 0.0,
 ) -> Found:
     """Every layer of a ReLU network behind ``ask``, (n, d) to (n,) or (n, q).
 
@@ -69,6 +71,10 @@ def extract_deep(
         Lines that were searched before and cost nothing to search again.
     plain : bool, optional
         Whether the network's output is to be a plain number; found from the shape of the answers by default.
+    digits : callable, optional
+        Which rows have answers with digits: others are not asked. All of them by default.
+    grid : float
+        To multiples of which answers are rounded.
 
     Examples
     --------
@@ -79,7 +85,7 @@ def extract_deep(
     (True, DeepNetwork(8-6-5-1, relu), True)
     """
     began = time.perf_counter()
-    asked = Asked(ask, run.rng, budget, lambda: run.over, plain)
+    asked = Asked(ask, run.rng, budget, lambda: run.over, plain, digits, grid)
     at = Inquiry(asked, dim, run)
     try:
         what = kind(asked, dim, run.rng, bool(lines))
@@ -102,6 +108,7 @@ def _certain(at: Inquiry) -> tuple[tuple[Array, Array], ...]:
         return ()
     charts, starts, ends = chords(Known(at.dim), _FRESH, at.rng)
     try:
+        _, starts, ends = at.ask.within(starts, ends, np.sqrt(at.dim))  # all have the same chart
         found = segments(at.ask, starts, ends, np.sqrt(at.dim), _MOST * len(starts))
         seen = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0))]
         while layers and not at.complete(Known(at.dim, layers), seen):
