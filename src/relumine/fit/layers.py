@@ -28,6 +28,7 @@ _DENSE = 2500  # parameters up to which JᵀJ is formed: 50 MB, and a factorisat
 _CHUNK_NUMBERS = 1 << 22  # entries of J held at once while JᵀJ is summed (32 MB)
 _FLOOR = 1e-28  # relative loss at which only rounding is left: 1e-14 of the root mean square of y
 _VARIES = 1e-10  # least share of the mean square of activations, or of derivatives, that counts
+_TRIES, _COSTLY = 12, 3  # dampings of a step; by LSMR each takes most of a minute for 16 641 parameters
 _PRODUCTS = 150  # LSMR iterations of a step; from 1e-6 away each step of so many won three digits or more
 
 
@@ -186,8 +187,9 @@ def minimise(
             reason = "reached the tolerance"
             break
         sweeps = Sweeps(net, X, skip)
-        solve = (_Dense if sweeps.size <= _DENSE else _Iterative)(sweeps, Y, omega)
-        for _ in range(12):
+        dense = sweeps.size <= _DENSE
+        solve = (_Dense if dense else _Iterative)(sweeps, Y, omega)
+        for _ in range(_TRIES if dense else _COSTLY):
             delta = solve(lam, free)
             trial = None if delta is None or not np.isfinite(delta).all() else sweeps.moved(delta)
             loss = np.inf if trial is None else _loss(trial, X, Y, omega) / spread
@@ -201,7 +203,7 @@ def minimise(
         net, lam = trial, max(lam * 0.05, 1e-15)
         history.append(loss)
         run.report("polish", step + 1, loss)
-        if not gained and loss < 1e-20:
+        if not gained and (loss < 1e-20 or not dense):
             reason = "rounding error"
             break
     return LayersFit(net, tuple(history), reason)

@@ -30,6 +30,7 @@ _PAIRS = 200  # weights brought into play at a time
 _STARTS = 8  # for each of them
 _EXACT, _MOST = 40, 80  # of them that a proof is looked for, and units of a network up to which it is: a second
 _WEIGHTS = (0.05, 0.2, 1.0)  # over the length of the row: with which a weight may bring itself into play
+_TURNS = 4  # times that weights are brought into play: those of one turn may open the way to others
 _SCARCE, _EACH = 0.02, 10  # share of the rows below which what brings two units into play is scarce; rows kept of it
 _SEEN = 4  # rows that bring a weight into play: fewer are too few
 _MIXED = 16  # corners for each unit in front, twice: of 30-13-7-7-1, one unit was on in one corner of a hundred
@@ -74,23 +75,13 @@ def covering(net: DeepNetwork, X: Array, most: int, rng: np.random.Generator) ->
 
 def played(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, Pairs | None]:
     """The network, right also where the box was asked for the first time; pairs to look between where it is not."""
-    old, answers = at.ask.data()
-    use = np.linalg.norm(old, axis=1) <= 60.0 * np.sqrt(at.dim)
-    near, y = old[use], answers[use]
+    near, y = _near(at)
     slack = max(_WRONG, 100.0 * float(np.quantile(error(net, near, y), 0.9)))
     net = into_units(at, net, near, y, slack)
-    open_ = _unseen(net, near, at.rng)
-    shown = _joint(net, open_, near, at.rng)
-    P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng)])
-    has = at.ask.digits(P)
-    shown = _kept(shown, has)
-    P, Y = at.ask.answered(P)
-    wrong = error(net, P, Y) > slack
-    at.tell(f"  {len(open_)} weights idle: {int(wrong.sum())} of {len(P)} rows differ")
-    if wrong.any():
-        net = _weighed(_started(net, shown, wrong), [place for place, _ in shown], P, Y)
-        wrong = error(net, P, Y) > slack
-        at.tell(f"  {int(wrong.sum())} of {len(P)} rows still differ")
+    for _ in range(_TURNS):
+        net, P, wrong, changed = _brought(at, net, slack)
+        if wrong.any() or not changed:
+            break
     if not wrong.any():
         P = at.rng.normal(size=(_SPREAD, at.dim)) * 2.0 ** at.rng.uniform(0.0, 6.0, size=(_SPREAD, 1))
         P, Y = at.ask.answered(P)
@@ -99,6 +90,35 @@ def played(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, Pairs | None]:
     if not wrong.any():
         return net, None
     return net, _between(at, P[wrong], near)
+
+
+def _near(at: Inquiry) -> tuple[Array, Array]:
+    """The rows asked so far and their answers, but for those far out."""
+    X, Y = at.ask.data()
+    use = np.linalg.norm(X, axis=1) <= 60.0 * np.sqrt(at.dim)
+    return X[use], Y[use]
+
+
+def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, Array, Mask, bool]:
+    """The network with its idle weights as the box shows them; where it was asked, which rows are still wrong.
+
+    Last, whether weights were changed: others may then be brought into play by inputs that were none before.
+    """
+    near, _ = _near(at)
+    open_ = _unseen(net, near, at.rng)
+    shown = _joint(net, open_, near, at.rng)
+    P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng)])
+    has = at.ask.digits(P)
+    shown = _kept(shown, has)
+    P, Y = at.ask.answered(P)
+    wrong = error(net, P, Y) > slack
+    changed = bool(wrong.any())
+    at.tell(f"  {len(open_)} weights idle: {int(wrong.sum())} of {len(P)} rows differ")
+    if changed:
+        net = _weighed(_started(net, shown, wrong), [place for place, _ in shown], P, Y)
+        wrong = error(net, P, Y) > slack
+        at.tell(f"  {int(wrong.sum())} of {len(P)} rows still differ")
+    return net, P, wrong, changed
 
 
 def cornered(at: Inquiry, net: DeepNetwork) -> Pairs | None:

@@ -34,6 +34,7 @@ _SPARE = 8  # units, those seen least, of which one may be too many
 _PLANES = 5  # rows for each weight of planes that are asked for once more, if that is not more than was asked before
 _ATTEMPTS = 4  # times that candidates for a small layer are tried; the slow ways wait for the last
 _NEXT = 40  # kinks next to which it is asked whether the units of a small layer are all
+_WEIGHTS = 10_000  # of a first layer beyond which its units are measured again: smaller ones are polished later
 _OPEN = 6  # times that signs may stay open before the next layer is asked for them; at once where rows are dependent
 
 
@@ -180,6 +181,7 @@ class _Looks:
         self.pairs: Pairs | None = None  # inputs between which something is that the units do not explain
         self.why = f"no unit was seen on three chords{OTHER_PIECES if not k else ''}"
         self.patience = 2  # times that a last layer with an affine part is looked at again: a unit may be missing
+        self.cleared = False
         self.open = 0  # looks after which the signs of all units stayed open
         self.turn, self.quiet, self.before = -1, 0, -1  # looks so far, those without a new unit, units before
         at.mark = len(at.ask.log)
@@ -204,6 +206,9 @@ class _Looks:
             enough = self.quiet >= 2 or (not k and (len(units) > _FEW or turn >= _MORE))
             settled = len(seen) == len(units) or len(layer.units) <= _FEW
             if self.pairs is None and len(units) and settled and enough:
+                if not k and not self.cleared and len(units) * self.at.dim > _WEIGHTS:
+                    layer.clear()
+                    units, self.cleared = layer.accepted, True
                 options = self.options(units)
                 if options:
                     return options
