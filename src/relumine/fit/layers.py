@@ -81,11 +81,16 @@ class Sweeps:
 
     def forward(self, flat: Array) -> Array:
         """Jδ, (n, q)."""
-        change = [np.zeros_like(self.h[0])]  # of h_0, h_1, …
+        change: list[Array] = []  # of h_1, h_2, …, in place: for many rows memory takes longer than the products
         for k, ((W, _), (V, e)) in enumerate(zip(self.maps, self.split(flat))):
-            z = self.h[k] @ V.T + e + (change[k] @ W.T if k else 0.0)
-            change.append(z * self.slope[k] if k < len(self.slope) else z)
-        total = change[-1] + change[-3] @ self.skip.T
+            z = self.h[k] @ V.T
+            z += e
+            if k:
+                z += change[-1] @ W.T
+            if k < len(self.slope):
+                z *= self.slope[k]
+            change.append(z)
+        total = change[-1] + change[-3] @ self.skip.T if len(change) > 2 else change[-1]
         if self.free_skip:
             total = total + self.h[-2] @ flat[-self.skip.size :].reshape(self.skip.shape).T
         return np.asarray(total)
@@ -97,7 +102,8 @@ class Sweeps:
             back = found[-1] @ self.maps[k + 1][0]
             if k == len(self.slope) - 2:
                 back = back + G @ self.skip
-            found.append(back * self.slope[k])
+            back *= self.slope[k]
+            found.append(back)
         return found[::-1]
 
     def backward(self, G: Array) -> Array:
