@@ -109,7 +109,7 @@ def test_units_met_next_to_other_kinks_are_measured_again_on_new_lines(monkeypat
     layer = Layer(asked(truth), Known(30), rng)
     layer.look(*chords(layer.known, 3, rng))
     layer.probe()
-    W, b = truth.layers[0]
+    W, _ = truth.layers[0]
     layer.units = [u for u in layer.accepted if np.abs(W @ u.w).max() > 1.0 - 1e-8]
     for u in layer.units:
         u.w = u.w + 1e-9 * rng.normal(size=30)
