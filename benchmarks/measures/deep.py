@@ -146,8 +146,6 @@ def cells(settings: Row, rows: dict[str, Row]) -> Cells:
     yield from planted("shapes")
     for shape in settings["digits"]:
         yield from _of_shape(shape, "digits ", of_digits, range(first, first + 1), limit)
-    for shape, (start, count) in settings["trained"].items():
-        yield from _of_shape(shape, "trained ", taught, range(start, start + count), settings["limits"][shape])
     for seed in range(BOXES, BOXES + settings["boxes"]):
 
         def any_shape(seed: int = seed) -> Row:
@@ -155,6 +153,8 @@ def cells(settings: Row, rows: dict[str, Row]) -> Cells:
             return {"network": "random shapes, depth 1 to 3"} | looked_into(truth, seed, limit)
 
         yield f"random {seed}", any_shape
+    for shape, (start, count) in settings["trained"].items():
+        yield from _of_shape(shape, "trained ", taught, range(start, start + count), settings["limits"][shape])
     for name in settings["files"] if "RELUMINE_NETS" in os.environ else ():
 
         def read(name: str = name) -> Row:
