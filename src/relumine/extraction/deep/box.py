@@ -51,6 +51,8 @@ class Asked:
 
     def values(self, X: Array, remember: bool = True) -> Array:
         """All outputs, (n, q)."""
+        if not len(X):
+            return np.zeros((0, self._q))
         if self.count + len(X) > self.budget:
             raise OutOfBudget(f"{self.budget:.0f} queries were allowed")
         if self._over():
@@ -74,6 +76,11 @@ class Asked:
         Y = self.values(X, len(self.log) * X.shape[1] < _FEW)
         return np.asarray(Y @ self.mix(Y))
 
+    @property
+    def partial(self) -> bool:
+        """Whether some rows may have answers without digits."""
+        return self._digits is not None
+
     def digits(self, X: Array) -> Mask:
         """Which rows have answers with digits."""
         return np.ones(len(X), dtype=bool) if self._digits is None or not len(X) else self._digits(X)
@@ -81,7 +88,7 @@ class Asked:
     def answered(self, X: Array) -> tuple[Array, Array]:
         """Those of the rows that have digits, and all outputs there."""
         X = X[self.digits(X)]
-        return X, self.values(X) if len(X) else np.zeros((0, self._q))
+        return X, self.values(X)
 
     def within(self, starts: Array, ends: Array, scale: float) -> tuple[Mask, Array, Array]:
         """The longest stretch of each chord on which answers have digits; first of all which chords have one.

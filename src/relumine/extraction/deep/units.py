@@ -173,7 +173,7 @@ class Layer:
 
     def _pair(self) -> list[Witness] | None:
         """Witnesses without an owner whose sketches agree, on two chords or more, in charts with the same units on."""
-        free = [w for w in self.witnesses if w.owner < 0 and len(w.sketch) and _doubt(w) < _ALIKE / 20.0]
+        free = [w for w in self.witnesses if w.owner < 0 and len(w.sketch) >= _SKETCH and _doubt(w) < _ALIKE / 20.0]
         if len(free) < 2:
             return None
         S = np.array([w.sketch[:_SKETCH] for w in free])

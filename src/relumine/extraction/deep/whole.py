@@ -229,7 +229,12 @@ class _Looks:
         if not charts:
             self.why = f"no region in which the active units of layer {k} can move one by one"
             return False
-        layer.look(charts, starts, ends, given)
+        try:
+            layer.look(charts, starts, ends, given)
+        except Unanswered:
+            if not at.ask.partial:
+                raise
+            return False  # none of these chords has digits; others may
         layer.probe()
         if not k:
             _check(layer)
