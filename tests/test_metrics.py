@@ -33,6 +33,18 @@ def test_orthant_probability_against_scipy() -> None:
         assert abs(float(mine) - theirs) < 1e-7
 
 
+def test_distance_of_different_activations() -> None:
+    f, g = rl.planted.network(3, 4, rng=0), rl.planted.network(3, 2, rng=1, activation="tanh")
+    X = np.random.default_rng(2).normal(size=(400_000, 3))
+    apart = metrics.gaussian_distance(f, g)
+    assert apart == pytest.approx(np.sqrt(np.mean((f(X) - g(X)) ** 2)), rel=5e-3)
+    assert metrics.gaussian_distance(g, f) == pytest.approx(apart, rel=1e-9)
+    with pytest.raises(InvalidInput, match="cannot match relu units with tanh units"):
+        metrics.match(f, rl.planted.network(3, 4, rng=1, activation="tanh"))
+    with pytest.raises(InvalidInput, match="different input dimensions"):
+        metrics.gaussian_inner(f, rl.planted.network(2, 4, rng=1))
+
+
 def test_distance_against_monte_carlo() -> None:
     f = rl.planted.network(4, 6, rng=0, outputs=2)
     g = rl.planted.network(4, 3, rng=1, outputs=2, family="hermite_roots")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import relumine as rl
-from relumine.planted import network, sample
+from relumine.planted import network, sample, weights
 from relumine.results import InvalidInput
 
 
@@ -35,6 +35,19 @@ def test_families() -> None:
     np.testing.assert_allclose(net(X), net.replace(W=-net.W)(X), atol=1e-12)
 
 
+@pytest.mark.parametrize("family", ["random", "centred_identity", "simplex", "identity", "haar"])
+def test_weights_of_every_family_are_unit_vectors(family: str) -> None:
+    W = weights(4, {"random": 7, "simplex": 10, "haar": 8}.get(family, 4), rng=0, family=family)
+    np.testing.assert_allclose(np.linalg.norm(W, axis=1), 1.0)
+    if family in ("centred_identity", "simplex"):
+        np.testing.assert_allclose(W.sum(axis=0), 0.0, atol=1e-14)
+    if family == "simplex":  # any two vertices of one simplex are equally far apart
+        np.testing.assert_allclose(W[:5] @ W[:5].T, np.where(np.eye(5), 1.0, -0.25), atol=1e-14)
+    if family == "haar":
+        np.testing.assert_allclose(W[4:] @ W[4:].T, np.eye(4), atol=1e-14)
+        assert not np.allclose(W[:4], W[4:])
+
+
 def test_sample_moments_and_noise() -> None:
     net = network(3, 2, rng=0)
     cov = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 4.0]])
@@ -50,7 +63,7 @@ def test_sample_moments_and_noise() -> None:
         ({"d": 0, "m": 1}, "d ≥ 1"),
         ({"d": 2, "m": 3, "family": "orthonormal"}, "m ≤ d"),
         ({"d": 2, "m": 1, "family": "nearly_parallel"}, "m ≥ 2"),
-        ({"d": 2, "m": 1, "family": "what"}, "unknown family"),
+        ({"d": 2, "m": 1, "family": "what"}, "family must be 'generic'"),
     ],
 )
 def test_bad_requests(arguments: dict, word: str) -> None:

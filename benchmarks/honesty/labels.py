@@ -264,3 +264,78 @@ def noise_copied_rows(rng: Rng) -> Problem:
     s = _size(net) * log_uniform(rng, 1e-2, 0.3)
     X = np.repeat(rng.normal(size=(few, net.d)), whole(rng, 2, 5), axis=0)
     return Problem(X, gaussian(net.d), net, lambda r, X, y: y + s * r.normal(size=y.shape), options={"width": net.m})
+
+
+@family
+def half_precision_labels(rng: Rng) -> Problem:
+    net = planted(rng).replace(c=np.float64(rng.uniform(-1.0, 1.0) * log_uniform(rng, 1e-2, 1e2)))
+    return _observed(rng, net, lambda r, X, y: y.astype(np.float16).astype(np.float64))
+
+
+@family
+def significant_digits(rng: Rng) -> Problem:
+    """So many digits of every number, however small it is."""
+    k = whole(rng, 2, 7)
+
+    def observe(r: Rng, X: Array, y: Array) -> Array:
+        last = 10.0 ** (np.floor(np.log10(np.maximum(np.abs(y), 1e-300))) - k + 1)
+        return np.asarray(np.round(y / last) * last)
+
+    return _observed(rng, _biased(rng), observe)
+
+
+@family
+def mixed_digits(rng: Rng) -> Problem:
+    """Some rows have few decimals and the others many: at random, or on one side of a plane."""
+    few, many, share, placed = whole(rng, 1, 6), whole(rng, 6, 15), rng.uniform(0.02, 0.98), rng.random() < 0.5
+
+    def observe(r: Rng, X: Array, y: Array) -> Array:
+        there = X[:, 0] > 4.0 * share - 2.0 if placed else r.random(len(X)) < share
+        return np.where(there, np.round(y, few), np.round(y, many))
+
+    return _observed(rng, planted(rng), observe)
+
+
+@family
+def noise_on_one_side(rng: Rng) -> Problem:
+    net, t = planted(rng), rng.uniform(-1.0, 3.0)
+    s = _size(net) * log_uniform(rng, 1e-4, 0.5)
+    return _observed(rng, net, lambda r, X, y: y + s * (X[:, 0] > t) * r.normal(size=y.shape))
+
+
+@family
+def noise_that_grows(rng: Rng) -> Problem:
+    net, rate = planted(rng), rng.uniform(0.5, 2.0)
+    s = _size(net) * log_uniform(rng, 1e-5, 0.1)
+    return _observed(rng, net, lambda r, X, y: y + s * np.exp(rate * X[:, 0]) * r.normal(size=y.shape))
+
+
+@family
+def skewed_noise(rng: Rng) -> Problem:
+    net = planted(rng)
+    s = _size(net) * log_uniform(rng, 1e-3, 0.3)
+    return _observed(rng, net, lambda r, X, y: y + s * (r.exponential(size=y.shape) ** 2 - 2.0))
+
+
+@family
+def now_and_then_another(rng: Rng) -> Problem:
+    """A share of about 0.5/n to 12/n of the rows, which nothing tells apart, comes from another network."""
+    net = planted(rng)
+    other, n = rl.planted.network(net.d, 2, rng=rng), rows_for(rng, net)
+    share = min(rng.uniform(0.5, 12.0) / n, 0.4)
+    return _observed(rng, net, lambda r, X, y: np.where(r.random(len(y)) < share, other(X), y), n=n)
+
+
+@family
+def weights_that_hide(rng: Rng) -> Problem:
+    """Rows behind a plane weigh next to nothing, and there is something else."""
+    net, t, little = planted(rng), rng.uniform(-0.5, 2.5), log_uniform(rng, 1e-16, 1e-4)
+    s, inputs = _size(net) * log_uniform(rng, 1e-3, 0.1) * (rng.random() < 0.5), gaussian(net.d)
+    return Problem(
+        inputs(rng, rows_for(rng, net)),
+        inputs,
+        lambda X: net(X) + np.maximum(X[:, 0] - t, 0.0) ** 2,
+        lambda r, X, y: y + s * r.normal(size=y.shape),
+        weight=lambda X: np.where(X[:, 0] > t, little, 1.0),
+        options={"width": net.m} if rng.random() < 0.5 else {},
+    )

@@ -284,6 +284,37 @@ def square_root(rng: Rng) -> Problem:
 
 
 @family
+def slab(rng: Rng) -> Problem:
+    """A network and a step of any height between two planes, where a share of about 0.5/n to 8/n lies."""
+    net = planted(rng)
+    n, w, c, height = rows_for(rng, net), _direction(rng, net.d), rng.uniform(-1.0, 1.0), log_uniform(rng, 1e-7, 3.0)
+    half = min(rng.uniform(0.5, 8.0) / n, 0.2) / 0.6
+    return _of(rng, net.d, lambda X: net(X) + height * (np.abs(X @ w - c) < half), n=n)
+
+
+@family
+def ball(rng: Rng) -> Problem:
+    """A network and a cap on a ball of such a share; or beyond one."""
+    net, outside = planted(rng), rng.random() < 0.5
+    n, centre, height = rows_for(rng, net), rng.normal(size=net.d), log_uniform(rng, 1e-7, 3.0)
+    squares = ((rng.normal(size=(100_000, net.d)) - centre) ** 2).sum(axis=1)
+    share = min(rng.uniform(0.5, 10.0) / n, 0.3)
+    size, sign = np.quantile(squares, 1.0 - share if outside else share), -1.0 if outside else 1.0
+
+    def target(X: Array) -> Array:
+        return net(X) + height * np.maximum(sign * (1.0 - ((X - centre) ** 2).sum(axis=1) / size), 0.0)
+
+    return _of(rng, net.d, target, n=n)
+
+
+@family
+def tiny_wave(rng: Rng) -> Problem:
+    net, size, rate = planted(rng), log_uniform(rng, 1e-12, 1e-3), log_uniform(rng, 0.5, 50.0)
+    w = _direction(rng, net.d)
+    return _of(rng, net.d, lambda X: net(X) + size * np.sin(rate * (X @ w)), n=rows_for(rng, net))
+
+
+@family
 def clean_rows(rng: Rng) -> Problem:
     """A control: an easy network, which must be called exact."""
     net = rl.planted.network(whole(rng, 2, 6), whole(rng, 1, 3), rng=rng, bias=0.5)

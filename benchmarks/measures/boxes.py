@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from tests.extraction.black_boxes import in_single_precision
 
 import relumine as rl
 from benchmarks.clock import now
@@ -46,18 +47,6 @@ FULL: Row = {
 }
 QUICK: Row = {"shapes": ["10-5-1"], "seeds": 2, "noise": [], "large": [], "single": 2, "first": 52000, "limit": 60.0}
 MINUTES = (2.0, 0.03)
-
-
-def single_network(d: int, m: int, seed: int, *, normal: bool = False) -> tuple[rl.Network, Callable[..., np.ndarray]]:
-    """A network whose parameters are single-precision numbers, and a box that computes it in single precision."""
-    rng, single = np.random.default_rng(seed), np.float32
-    if normal:
-        W, b, a, c = rng.normal(size=(m, d)), rng.normal(size=m), rng.normal(size=m), 0.0
-    else:
-        W, b = rng.normal(size=(m, d)) / np.sqrt(d), rng.uniform(-0.7, 0.7, m)
-        a, c = rng.choice([-1, 1], m) * rng.uniform(0.5, 2, m), rng.uniform(-1, 1)
-    W, b, a, c = W.astype(single), b.astype(single), a.astype(single), single(c)
-    return rl.Network(W, b, a, c=float(c)), lambda X: np.maximum(X.astype(single) @ W.T + b, 0) @ a + c
 
 
 def looked_into(truth: rl.Network, f: Callable[..., np.ndarray], seed: int, limit: float) -> Row:
@@ -104,7 +93,7 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
         def large(shape: str = shape) -> Row:
             d, m, _ = map(int, shape.split("-"))
             return {"kind": "large", "network": shape} | looked_into(
-                *single_network(d, m, first, normal=True), first, limit
+                *in_single_precision(d, m, first, normal=True), first, limit
             )
 
         yield f"single {shape}", large
@@ -113,7 +102,9 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
         def single(seed: int = seed) -> Row:
             rng = np.random.default_rng(seed + 10**6)
             d, m = int(rng.choice([5, 8, 10])), int(rng.choice([4, 6, 12]))
-            return {"kind": "single", "network": f"{d}-{m}-1"} | looked_into(*single_network(d, m, seed), seed, limit)
+            return {"kind": "single", "network": f"{d}-{m}-1"} | looked_into(
+                *in_single_precision(d, m, seed), seed, limit
+            )
 
         yield f"single {seed}", single
 

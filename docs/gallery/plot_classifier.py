@@ -20,7 +20,9 @@ from sklearn.preprocessing import StandardScaler
 import relumine as rl
 
 wine = load_wine()
-model = make_pipeline(StandardScaler(), MLPClassifier((6,), alpha=0.1, max_iter=4000, random_state=0))
+model = make_pipeline(
+    StandardScaler(), MLPClassifier(hidden_layer_sizes=(6,), alpha=0.1, max_iter=4000, random_state=0)
+)
 model.fit(wine.data, wine.target)
 print(model.predict_proba(wine.data[:3]).round(3))
 

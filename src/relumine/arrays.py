@@ -1,4 +1,7 @@
-"""The one kind of array in the package: double precision. Other kinds are spelled out where they are needed."""
+"""The one kind of array in the package, double precision, and two questions that many modules ask of arrays.
+
+Other kinds of arrays are spelled out where they are needed.
+"""
 
 from __future__ import annotations
 
@@ -6,3 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+
+def unit_rows(W: NDArray[np.floating]) -> Array:
+    """w_i/‖w_i‖ for the rows of W (m, d); a row of zeros stays zero.
+
+    Examples
+    --------
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    norms = np.linalg.norm(W, axis=1, keepdims=True)
+    return np.asarray(W / np.where(norms > 0.0, norms, 1.0))
+
+
+def is_single(x: Array) -> bool:
+    """Whether every number is one of single precision: it comes back unchanged from float32.
+
+    Examples
+    --------
+    >>> is_single(np.array([0.5, 3.0])), is_single(np.array([0.1]))
+    (True, False)
+    """
+    with np.errstate(over="ignore"):  # beyond the range of float32 it comes back as infinity, which differs
+        return bool((x.astype(np.float32) == x).all())

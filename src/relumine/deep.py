@@ -25,7 +25,10 @@ __all__ = ["Census", "DeepNetwork"]
 
 @dataclass(frozen=True)
 class Census:
-    """Units that show no kink on some inputs, layer by layer: ``dead`` are never on, ``always_on`` never off."""
+    """Units that show no kink on some inputs, layer by layer: ``dead`` ones are never on, ``always_on`` never off.
+
+    It is true if there are any.
+    """
 
     dead: tuple[tuple[int, ...], ...]
     always_on: tuple[tuple[int, ...], ...]
@@ -62,7 +65,7 @@ class DeepNetwork:
     def __init__(self, layers: Iterable[tuple[ArrayLike, ArrayLike]], head: Network) -> None:
         if not isinstance(head, Network):
             raise InvalidInput(f"head must be a Network, got {type(head).__name__}", argument="head")
-        checked, last = [], None
+        checked, last = [], None  # last: units of the layer before
         for k, (W, b) in enumerate(layers):
             W, b = _real(f"W of layer {k}", W), _real(f"b of layer {k}", b)
             if W.ndim != 2 or 0 in W.shape or b.shape != (len(W),):
@@ -154,7 +157,7 @@ class DeepNetwork:
     # -- evaluation ----------------------------------------------------------------------------------------
 
     def __call__(self, X: ArrayLike) -> Array:
-        """F at the rows of X: (n,) or, with q outputs, (n, q). Memory beyond the result does not grow with n."""
+        """f at the rows of X: (n,) or, with q outputs, (n, q). Memory beyond the result does not grow with n."""
         X = self._checked(X)
         out = np.empty((X.shape[0], *self.head.a.shape[:-1]))
         for rows in row_chunks(len(X), max(self.sizes)):
@@ -202,7 +205,7 @@ class DeepNetwork:
         """Every row w of every layer a unit vector, its scale moved into the columns behind it (σ(tz) = tσ(z) only)."""
         if self.activation.homogeneity != 1:
             return self
-        layers, scale = [], np.ones(self.d)
+        layers, scale = [], np.ones(self.d)  # what the columns of the next W have to be multiplied by
         for W, b in self.layers:
             norms = np.linalg.norm(W * scale, axis=1)
             norms = np.where(norms > 0.0, norms, 1.0)
@@ -220,7 +223,7 @@ class DeepNetwork:
         """
         net, layers, order = self.scaled(), [], np.arange(self.d)
         for W, b in net.layers:
-            W = W[:, order]
+            W = W[:, order]  # columns follow the new order of the layer before
             order = np.lexsort([*W.T[::-1], b][::-1])
             layers.append((W[order], b[order]))
         head = net.head.replace(W=net.head.W[:, order], v=net.head.v[..., order])
@@ -239,7 +242,7 @@ class DeepNetwork:
         return DeepNetwork(layers, head.permuted(orders[-1]))
 
     def absorbed(self, X: ArrayLike) -> tuple[DeepNetwork, Census]:
-        """The same function on inputs like X without the units that are idle there, and what is left of those.
+        """The same function on inputs like X without the units that are idle there, and the units that still are.
 
         Units that are off at every row go (ReLU); units of the last hidden layer that are on at every row move into
         the affine part of the head. An always-on unit further in front is reported only: a layer has no affine part to

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtr, owens_t
 
 from relumine.activations import Activation, normal_pdf
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.deep import DeepNetwork
 from relumine.network import Network
 from relumine.results import InvalidInput
@@ -47,7 +47,7 @@ def match(truth: Network, found: Network) -> Match:
         raise InvalidInput(f"cannot match {truth.activation.name} units with {found.activation.name} units")
     truth, found = truth.scaled(), found.scaled()
     straight = _costs(truth, found)
-    cost = straight
+    cost = straight  # of each pair: the cheaper of the unit as it stands and flipped
     if found.activation.reflection is not None:
         cost = np.minimum(straight, _costs(truth, found.flip()))
     rows, columns = linear_sum_assignment(cost)
@@ -158,6 +158,7 @@ def gaussian_distance(f: Network, g: Network) -> float:
     if (f.d, f.q) != (g.d, g.q):
         raise InvalidInput(f"{f!r} and {g!r} have different numbers of inputs or outputs")
     if f.activation == g.activation:
+        # f − g as one network: one kernel instead of three
         both = Network(
             W=np.concatenate([f.W, g.W]),
             b=np.concatenate([f.b, g.b]),
@@ -182,8 +183,7 @@ def coefficient_loss(f: Network, g: Network, order: int) -> float:
 
 def _affine_moments(f: Network, v: Array, c: Array) -> Array:
     """E[σ(w_i·x + b_i)(v·x + c)] = c_0 c + c_1 ŵ_i·v, shape (m, q)."""
-    norms = np.linalg.norm(f.W, axis=1)
-    U = f.W / np.where(norms > 0.0, norms, 1.0)[:, None]
+    norms, U = np.linalg.norm(f.W, axis=1), unit_rows(f.W)
     c0, c1 = f.activation.hermite(0, f.b, norms), f.activation.hermite(1, f.b, norms)
     return np.asarray(np.outer(c0, c) + c1[:, None] * (U @ v.T))
 
@@ -191,7 +191,7 @@ def _affine_moments(f: Network, v: Array, c: Array) -> Array:
 def _unit_kernel(f: Network, g: Network) -> Array:
     """K_ij = E[σ(w_i·x + b_i) τ(u_j·x + e_j)], shape (m_f, m_g)."""
     r, s = np.linalg.norm(f.W, axis=1), np.linalg.norm(g.W, axis=1)
-    U, V = f.W / np.where(r > 0.0, r, 1.0)[:, None], g.W / np.where(s > 0.0, s, 1.0)[:, None]
+    U, V = unit_rows(f.W), unit_rows(g.W)
     # 1 − ρ from ‖u − v‖², which keeps its digits for nearly parallel units
     gap = 0.5 * np.sum((U[:, None, :] - V[None, :, :]) ** 2, axis=2)
     rho = np.clip(1.0 - gap, -1.0, 1.0)
@@ -229,6 +229,7 @@ def _orthant(b: Array, e: Array, rho: Array, s: Array) -> Array:
     """P(X > −b, Y > −e) = P(X < b, Y < e) for correlation ρ, by Owen's T; s = √(1 − ρ²) > 0."""
     tiny = 1e-150  # stands in for a zero threshold: Owen's T is continuous there, and the ratios stay finite
     h, k = np.where(np.abs(b) < tiny, tiny, b), np.where(np.abs(e) < tiny, tiny, e)
+    # P(X < h, Y < k) = ½Φ(h) + ½Φ(k) − T(h, a_h) − T(k, a_k) − jump (Owen 1956)
     ah, ak = (k / h - rho) / s, (h / k - rho) / s
     jump = np.where(h * k > 0.0, 0.0, 0.5)
     jump = np.where(

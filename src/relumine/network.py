@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from relumine import activations, formats
 from relumine.activations import Activation
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.formats import LAYERS, ONE_LAYER, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
@@ -135,7 +135,7 @@ class Network:
     # -- evaluation ----------------------------------------------------------------------------------------
 
     def __call__(self, X: ArrayLike) -> Array:
-        """F at the rows of X: (n,) or, with q outputs, (n, q). Memory beyond the result does not grow with n."""
+        """f at the rows of X: (n,) or, with q outputs, (n, q). Memory beyond the result does not grow with n."""
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.d:
             raise InvalidInput(f"X must have shape (n, {self.d}), one sample a row; got {X.shape}")
@@ -159,9 +159,9 @@ class Network:
         if k < 0:
             raise InvalidInput(f"the order of a Hermite tensor must be ≥ 0, got {k}")
         norms = np.linalg.norm(self.W, axis=1)
-        U = self.W / np.where(norms > 0.0, norms, 1.0)[:, None]
+        U = unit_rows(self.W)
         power = np.ones((self.m, 1))
-        for _ in range(k):
+        for _ in range(k):  # rows of power: u_i ⊗ … ⊗ u_i as vectors of length d^k
             power = (power[:, :, None] * U[:, None, :]).reshape(self.m, -1)
         tensor = (self.a * self.activation.hermite(k, self.b, norms)) @ power
         tensor = np.reshape(tensor, self.a.shape[:-1] + (self.d,) * k)
@@ -208,6 +208,7 @@ class Network:
         """
         net = self.scaled()
         if net.activation.reflection is not None and net.m:
+            # the largest entry of w is far from zero, so rounding cannot turn its sign; for w = 0 the bias decides
             lead = np.take_along_axis(net.W, np.abs(net.W).argmax(axis=1)[:, None], axis=1)[:, 0]
             lead = np.where(lead == 0.0, net.b, lead)
             net = net.flip(np.flatnonzero(lead < 0.0))
@@ -231,6 +232,7 @@ class Network:
             net = net.flip(i for group in groups for i in group if net._opposed(group[0], i))
         size = np.linalg.norm(np.atleast_2d(net.a), axis=0)
         W, b, a = [], [], []
+        # (w, b) of a group is the mean weighted by ‖a‖: the function hardly shows where a weak unit has its kink
         for group in groups:
             weights = (
                 size[group] / size[group].sum() if size[group].sum() > 0.0 else np.full(len(group), 1.0 / len(group))

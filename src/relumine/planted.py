@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.special import roots_hermitenorm
 
 from relumine.activations import Activation
-from relumine.arrays import Array
+from relumine.arguments import is_whole, one_of
+from relumine.arrays import Array, unit_rows
 from relumine.deep import DeepNetwork
 from relumine.network import Network
 from relumine.results import InvalidInput
@@ -22,6 +23,15 @@ Family = Literal[
 ]
 
 WeightFamily = Literal["random", "identity", "centred_identity", "simplex", "haar", "centred_haar"]
+
+# what a family asks of d, m and the number of outputs, in words and as a test
+_NEEDS: dict[str, tuple[str, Callable[[int, int, int | None], bool]]] = {
+    "orthonormal": ("m ≤ d", lambda d, m, outputs: m <= d),
+    "conditioned": ("m ≤ d", lambda d, m, outputs: m <= d),
+    "large_bias": ("m ≥ 2", lambda d, m, outputs: m >= 2),
+    "nearly_parallel": ("m ≥ 2 and d ≥ 2", lambda d, m, outputs: m >= 2 and d >= 2),
+    "dependent": ("m ≥ 2 and one output", lambda d, m, outputs: m >= 2 and outputs is None),
+}
 
 __all__ = ["Family", "WeightFamily", "deep", "network", "sample", "weights"]
 
@@ -60,43 +70,33 @@ def network(
     """
     if d < 1 or m < 0:
         raise InvalidInput(f"a network needs d ≥ 1 inputs and m ≥ 0 units, got d={d}, m={m}")
-    if family not in get_args(Family):
-        raise InvalidInput(f"unknown family {family!r}; known: {', '.join(get_args(Family))}")
+    one_of("family", family, get_args(Family))
+    if family in _NEEDS and not _NEEDS[family][1](d, m, outputs):
+        raise InvalidInput(f"family {family!r} needs {_NEEDS[family][0]}, got d={d}, m={m}, outputs={outputs}")
     rng = np.random.default_rng(rng)
-    W = _unit_rows(rng.normal(size=(m, d)))
+    W = unit_rows(rng.normal(size=(m, d)))
     b = rng.uniform(-bias, bias, size=m)
     shape = (m,) if outputs is None else (outputs, m)
     a = rng.uniform(0.5, 2.0, size=shape) * rng.choice([-1.0, 1.0], size=shape)
     if family in ("orthonormal", "conditioned"):
-        if m > d:
-            raise InvalidInput(f"family {family!r} needs m ≤ d, got m={m} > d={d}")
         left, right = _orthonormal(rng, m, m), _orthonormal(rng, d, m)
-        b = np.zeros(m)
-        if family == "orthonormal":
-            W, a = right.T, np.ones(shape)
-        else:
-            W, a = (left * np.linspace(1.0, condition, m)) @ right.T, np.sign(a)
+        one = family == "orthonormal"
+        W = right.T if one else (left * np.linspace(1.0, condition, m)) @ right.T
+        b, a = np.zeros(m), np.ones(shape) if one else np.sign(a)
     elif family == "smoothed" and m:
-        W = _unit_rows(W[:1] + rng.normal(size=(m, d)) * tau / np.sqrt(d))
+        W = unit_rows(W[:1] + rng.normal(size=(m, d)) * tau / np.sqrt(d))
     elif family == "hermite_roots":
         roots = np.concatenate([roots_hermitenorm(k)[0] for k in (1, 2, 3, 4)])
         b = np.resize(np.concatenate([[0.0, 1.0, -1.0, np.sqrt(3.0)], roots]), m)
     elif family == "large_bias":
-        if m < 2:
-            raise InvalidInput("family 'large_bias' needs m ≥ 2")
         b[-2:] = (4.0, -4.0)
     elif family == "nearly_parallel":
-        if m < 2 or d < 2:
-            raise InvalidInput("family 'nearly_parallel' needs m ≥ 2 and d ≥ 2")
         other = W[1] - (W[1] @ W[0]) * W[0]
         t = np.deg2rad(angle)
         W[1] = np.cos(t) * W[0] + np.sin(t) * other / np.linalg.norm(other)
     elif family == "dependent":
-        if m < 2:
-            raise InvalidInput("family 'dependent' needs m ≥ 2")
         b = np.zeros(m)
-        if outputs is not None:
-            raise InvalidInput("family 'dependent' has one output")
+        # a_m w_m = −Σ_{i<m} a_i w_i, with w_m of length one
         last = a[:-1] @ W[:-1]
         a[-1] = -np.linalg.norm(last)
         W[-1] = last / np.linalg.norm(last)
@@ -117,14 +117,14 @@ def deep(
     >>> deep(sizes=(784, 32, 32, 1), rng=0)
     DeepNetwork(784-32-32-1, relu)
     """
-    if len(sizes) < 3 or any(not isinstance(k, int | np.integer) or k < 1 for k in sizes):
+    if len(sizes) < 3 or not all(is_whole(k, 1) for k in sizes):
         raise InvalidInput(
             f"sizes are whole numbers ≥ 1: inputs, one or more hidden layers, outputs; got {sizes!r}", argument="sizes"
         )
     rng = np.random.default_rng(rng)
     layers = []
     for d, m in pairwise(sizes[:-1]):
-        layers.append((np.sqrt(2.0) * _unit_rows(rng.normal(size=(m, d))), rng.uniform(-bias, bias, size=m)))
+        layers.append((np.sqrt(2.0) * unit_rows(rng.normal(size=(m, d))), rng.uniform(-bias, bias, size=m)))
     shape = (sizes[-2],) if sizes[-1] == 1 else (sizes[-1], sizes[-2])
     a = rng.uniform(0.5, 2.0, size=shape) * rng.choice([-1.0, 1.0], size=shape)
     return DeepNetwork.of([*layers, (a, rng.uniform(-bias, bias, size=shape[:-1]))], activation)
@@ -146,8 +146,7 @@ def weights(d: int, r: int, rng: Rng = None, *, family: WeightFamily = "random")
     >>> W.shape, bool(abs(W.sum(axis=0)).max() < 1e-12)
     ((10, 4), True)
     """
-    if family not in get_args(WeightFamily):
-        raise InvalidInput(f"unknown family {family!r}; known: {', '.join(get_args(WeightFamily))}")
+    one_of("family", family, get_args(WeightFamily))
     if d < 2 or r < 2:
         raise InvalidInput(f"these weights need d ≥ 2 and r ≥ 2, got d={d}, r={r}")
     block = {"identity": d, "centred_identity": d, "simplex": d + 1, "haar": d, "centred_haar": d}.get(family, 1)
@@ -157,7 +156,7 @@ def weights(d: int, r: int, rng: Rng = None, *, family: WeightFamily = "random")
     rng = np.random.default_rng(rng)
     if family == "random":
         g = rng.normal(size=(r, d))
-        return _unit_rows(g - g.mean(axis=0))
+        return unit_rows(g - g.mean(axis=0))
     if family == "simplex":
         return np.concatenate([_vertices(d) @ _orthonormal(rng, d, d) for _ in range(r // block)])
     if family in ("identity", "centred_identity"):
@@ -176,7 +175,7 @@ def sample(
     mean: ArrayLike | None = None,
     cov: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """N Gaussian inputs (standard unless ``mean`` and ``cov`` are given) and labels f(x) + noise·N(0, 1).
+    """n Gaussian inputs (standard unless ``mean`` and ``cov`` are given) and labels f(x) + noise·N(0, 1).
 
     Examples
     --------
@@ -198,10 +197,6 @@ def sample(
     return X, y + noise * rng.normal(size=y.shape) if noise else y
 
 
-def _unit_rows(W: Array) -> Array:
-    return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
-
-
 def _vertices(d: int) -> Array:
     """(d+1, d): the vertices of the regular simplex on the unit sphere."""
     centred = np.eye(d + 1) - 1.0 / (d + 1.0)
@@ -210,5 +205,6 @@ def _vertices(d: int) -> Array:
 
 
 def _orthonormal(rng: np.random.Generator, rows: int, columns: int) -> Array:
+    # the signs of diag R make Q unique, and so distributed evenly (Haar) for Gaussian matrices
     Q, R = np.linalg.qr(rng.normal(size=(rows, columns)))
     return np.asarray(Q * np.sign(np.diag(R)))

@@ -1,7 +1,7 @@
-"""What a run carries: random numbers, a time limit, a stop request, progress, a journal, workers. One object, passed.
+"""What a run carries: random numbers, a time limit, a stop request, progress, a journal, workers.
 
-Nothing is ambient and nothing is raised to say that the time is over: whoever iterates asks :attr:`Run.over` between
-two steps, keeps what it has and returns.
+It is one object that functions pass on; there is no global state. No exception says that the time is over: a loop asks
+:attr:`Run.over` between two steps, and returns what it has.
 """
 
 from __future__ import annotations

@@ -69,6 +69,25 @@ def _probabilities() -> dict[str, np.ndarray]:
     return _named(X, 1.0 / (1.0 + np.exp(-2.0 * y / y.std())))
 
 
+def _percentages() -> dict[str, np.ndarray]:
+    columns = _probabilities()
+    return columns | {"y": 100.0 * columns["y"]}
+
+
+def _wrong_input() -> dict[str, np.ndarray]:
+    """A comma was forgotten in two rows."""
+    X, y = _planted(4, 4, 500, 1)
+    X[[3, 77], 0] = 1e6
+    return _named(X, y)
+
+
+def _numbered_categories() -> dict[str, np.ndarray]:
+    """A region, given as a number, adds something; what its number would do in between is anyone's guess."""
+    X, y = _planted(4, 4, 500, 1)
+    region = np.random.default_rng(3).choice([1010, 3000, 8001, 9000], size=500)
+    return {"region": region} | _named(X, y + 2.0 * (region == 3000))
+
+
 def _binary_inputs() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(4)
     X = rng.integers(0, 2, size=(400, 8))
@@ -119,6 +138,11 @@ TABLES = (
     OwnTable("two classes", _two_classes, Cause.CLASSES, "There are only two values (0 and 1) in the target"),
     OwnTable("three classes", _three_classes, Cause.CLASSES, "There are only 3 values in the target"),
     OwnTable("probabilities", _probabilities, Cause.PROBABILITIES, "Every value of the target lies between 0 and 1"),
+    OwnTable("percentages", _percentages, Cause.PROBABILITIES, "Every value of the target lies between 0 and 100"),
+    OwnTable("wrong input", _wrong_input, Cause.OUTLIERS, "In 2 rows of 500 column 'x0' is 1e+06"),
+    OwnTable(
+        "numbered categories", _numbered_categories, Cause.FEW_VALUES, "Every row is explained, but column 'region'"
+    ),
     OwnTable("binary inputs", _binary_inputs, Cause.FEW_POSSIBLE_ROWS, "Each input is 0 or 1, so only"),
     OwnTable("smooth", _smooth, Cause.SMOOTH, "The target has no kinks"),
     OwnTable("outliers", _outliers, Cause.OUTLIERS, "In 3 rows of 600 the network is off"),

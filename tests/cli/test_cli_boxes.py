@@ -28,6 +28,10 @@ def premium(frame):
 
 def labels(X):
     return (X[:, 0] > X[:, 1]).astype(float)
+
+def two_probabilities(X):
+    p = 1 / (1 + np.exp(-relu(X)))
+    return np.column_stack([1 - p, p])
 """
 
 
@@ -106,3 +110,19 @@ def test_what_was_not_recovered_is_written_with_force_and_says_so(folder: Path) 
     forced = run("extract", "boxes_of_mine:labels", "--dim", 3, "--out", "net.json", "--force", "--json")
     assert formats.read_labels("net.json").status == "not recovered"
     assert json.loads(forced.stdout)["seconds"] > 0.0
+
+
+def test_probabilities_without_a_link_are_told_and_reported(folder: Path) -> None:
+    """Two outputs were answered and nothing was found: that has one output, and cannot be compared with them."""
+    result = run("extract", "boxes_of_mine:two_probabilities", "--dim", 3, "--report", "page.html")
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith("Not recovered: this black box does not answer as a network of this kind would")
+    assert "--link auto" in result.stdout
+    assert (folder / "page.html").exists()
+
+
+def test_a_module_a_number_of_inputs_and_a_file_that_are_wrong_are_named(folder: Path) -> None:
+    assert "there is no boxes_of_yours.py here" in run("extract", "boxes_of_yours:f", "--dim", 3).stderr
+    assert "does it take 1 input?" in run("extract", "boxes_of_mine:relu", "--dim", 1).stderr
+    with pytest.raises(rl.results.InvalidInput, match=r"model.h5: of model files only .onnx"):
+        rl.extract("model.h5", dim=3)

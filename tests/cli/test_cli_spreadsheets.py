@@ -57,6 +57,8 @@ NAMED: dict[str, tuple[Callable[[int], list[object]], str, str]] = {
     "currency": (lambda i: [f"${i + 1:,}.50", X[i, 1], Y[i]], "column 'a' is not numeric", "currency signs"),
     "dates": (lambda i: [f"2024-03-{1 + i % 28:02d}", X[i, 1], Y[i]], "it holds 2024-03-01", "days since the first"),
     "other dates": (lambda i: [f"{1 + i % 28}/3/2024", X[i, 1], Y[i]], "row 2 has '1/3/2024'", "days since the first"),
+    "units": (lambda i: [f"{float(X[i, 0])!r} kg", X[i, 1], Y[i]], "column 'a' is not numeric", "without units"),
+    "formulas": (lambda i: [*X[i], f"=A{i + 2}*2"], "column 'y' is not numeric", "save its values, not its formulas"),
     "yes and no": (lambda i: [*X[i], "yes" if Y[i] > 1 else "no"], "this is classification", "probabilities"),
     "gap": (lambda i: ["" if i == 7 else X[i, 0], X[i, 1], Y[i]], "'a' has no value in", "--impute median"),
     "gap in the target": (lambda i: [*X[i], "" if i == 7 else Y[i]], "'y' has no value in", "--skip-bad-rows"),
@@ -80,3 +82,71 @@ def test_categories_are_named_as_they_are_written(tmp_path: Path) -> None:
     path = table(tmp_path, ["city", "b", "y"], lambda i: [("Bern", "Oslo")[i % 2], X[i, 1], X[i, 1]])
     result = run("recover", path, "--one-hot")
     assert "column 'city': a column of 0 and 1 for each of Oslo; 'Bern': all 0" in result.stderr
+
+
+def lines(header: str = "a,b,y") -> str:
+    return "\n".join([header, *(",".join(map(repr, plain(i))) for i in range(len(X)))]) + "\n"
+
+
+BEGINNINGS: dict[str, tuple[bytes, str]] = {
+    "UTF-16": (lines().encode("utf-16"), "read as UTF-16"),
+    "Windows": (lines("größe,b,y").encode("cp1252"), "read as Windows-1252"),
+    "comments": (f"# of the pump\n\n# 2024, spring\n{lines()}".encode(), "the first 3 lines, comments"),
+    "names in a comment": (lines("# a,b,y").encode(), "the names of the columns are those of the last comment"),
+    "a column called #": (lines("#,b,y").encode(), "the names of the columns are those of the last comment"),
+}
+
+
+@pytest.mark.parametrize("case", BEGINNINGS.values(), ids=BEGINNINGS)
+def test_other_letters_and_comments_are_read_and_said(case: tuple[bytes, str], tmp_path: Path) -> None:
+    content, said = case
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    result = run("recover", path, "--target", "y", "--width", 1)
+    assert result.exit_code == 0, result.stderr
+    assert said in result.stderr
+    assert "behind 2 inputs" in result.stdout
+
+
+def test_rows_after_comments_are_counted_as_a_spreadsheet_counts(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"# one\n# two\n{lines()}1,oops,3\n", encoding="utf-8")
+    assert f"row {len(X) + 4} has 'oops'" in run("recover", path).stderr
+
+
+def test_an_empty_column_is_left_out_and_an_empty_target_refused(tmp_path: Path) -> None:
+    path = table(tmp_path, ["a", "notes", "b", "y"], lambda i: [X[i, 0], "", X[i, 1], Y[i]])
+    result = run("recover", path, "--width", 1)
+    assert result.exit_code == 0, result.stderr
+    assert "left out: column 'notes', which has no values" in result.stderr
+    refused = run("recover", path, "--target", "notes")
+    assert (refused.exit_code, "column 'notes' has no values; choose another target" in refused.stderr) == (2, True)
+    assert "has no values" in run("recover", path, "--features", "a,notes").stderr
+    path = table(tmp_path, ["a", "b", "y"], lambda i: [*X[i], ""])
+    assert "column 'y' has no values; choose another target" in run("recover", path).stderr
+
+
+def test_a_title_above_the_names_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"Report,,\n{lines()}", encoding="utf-8")
+    refused = run("recover", path)
+    assert refused.exit_code == 2
+    assert "no name for 2 of 3 columns" in refused.stderr
+    assert "remove titles" in refused.stderr
+
+
+def test_a_copy_of_the_target_is_named(tmp_path: Path) -> None:
+    path = table(tmp_path, ["a", "b", "cost", "y"], lambda i: [*X[i], 2.0 * Y[i] + 1.0, Y[i]])
+    result = run("recover", path)
+    assert result.stdout.splitlines()[1].startswith("Column 'cost' times 0.5, plus a constant, is the target.")
+    assert "--ignore cost" in result.stdout
+    assert "is the target" not in run("recover", table(tmp_path, ["a", "b", "y"], lambda i: [*X[i], X[i].sum()])).stdout
+
+
+def test_a_number_that_stands_for_missing_is_named_though_the_rest_passes_for_noise(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    noisy = Y + rng.normal(size=len(Y))
+    path = table(tmp_path, ["a", "b", "y"], lambda i: [-999 if i in (7, 70) else X[i, 0], X[i, 1], noisy[i]])
+    result = run("recover", path)
+    assert "n 2 rows of 120 column 'a' is -999" in result.stdout
+    assert "rows 7, 70, counted from 0" in result.stdout

@@ -136,7 +136,7 @@ def test_killed_at_ten_random_moments(tmp_path: Path) -> None:
     """Whenever it is killed, the same command goes on: the same network, and nothing else is left in the folder."""
     X, y = rl.planted.sample(rl.planted.network(10, 10, rng=0), 8000, noise=0.05, rng=1)
     np.savez(tmp_path / "rows.npz", X=X, y=y)
-    command = [sys.executable, "-m", "relumine.cli", "recover", "rows.npz", "--width", "10", "--quiet"]
+    command = [sys.executable, "-m", "relumine", "recover", "rows.npz", "--width", "10", "--quiet"]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     subprocess.run([*command, "--out", "whole.npz"], cwd=tmp_path, check=True, env=environment, timeout=600)
     hits, state = 0, tmp_path / "state"

@@ -211,6 +211,14 @@ def test_a_header_of_a_hundred_kilobytes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(materialise(source).X, np.full((2, 2999), 1.5))
 
 
+def test_a_line_cut_off_by_the_first_look_does_not_count(tmp_path: Path) -> None:
+    """Forty lines of 5 kB: the first look ends within one, whose marks are fewer than those of the others."""
+    path = tmp_path / "wide.csv"
+    path.write_text("".join(";".join(f"{k}{j % 7},25" for j in range(800)) + "\n" for k in range(40)))
+    dialect = sniff(path)
+    assert (dialect.delimiter, dialect.decimal) == (";", ",")
+
+
 def test_lines_of_megabytes_are_read_or_named(tmp_path: Path) -> None:
     wide = ",".join(["0" * 140 + "0.12345678901234567"] * 20_000)  # 3 MB
     path = put(tmp_path / "wide.csv", wide + "\n" + wide + "\n")

@@ -105,7 +105,7 @@ def test_loading_is_exact_and_damaged_files_are_refused(tmp_path: Path) -> None:
         ({"d": "5"}, "has shape"),
         ({"d": "100000"}, "does not hold valid"),
         ({"d": "-1"}, "does not hold valid"),
-        ({"estimator": "magic"}, "unknown estimator"),
+        ({"estimator": "magic"}, "estimator must be 'plain'"),
         ({"estimator": "debiased"}, "needs a baseline"),
     ):
         save_file(arrays, path, metadata=meta | changed)

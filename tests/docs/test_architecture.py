@@ -35,7 +35,18 @@ def test_every_package_is_on_the_page() -> None:
             assert f"{folder.name}/" in PAGE, folder.name
 
 
-STORIES = ("activations", "data", "estimators", "extraction", "extraction/deep", "fit", "recovery", "report", "tensors")
+STORIES = (
+    "activations",
+    "data",
+    "estimators",
+    "extraction",
+    "extraction/deep",
+    "fit",
+    "recovery",
+    "report",
+    "results",
+    "tensors",
+)
 
 
 @pytest.mark.parametrize("room", STORIES)

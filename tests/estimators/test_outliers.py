@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_friedman1
 
 from relumine.estimators import TwoLayerRegressor
-from relumine.estimators.choice import Asked, _widths
+from relumine.estimators.choice import Settled, _widths
 from relumine.estimators.outliers import exceeded, limit
 from relumine.results import InvalidInput
 
@@ -126,12 +126,12 @@ def test_intervals_of_several_outputs_and_bad_levels() -> None:
 
 def test_widths_that_rows_allow() -> None:
     """Many columns leave room for few units, not for none; what the user asks for is what is tried."""
-    asked = Asked(None, None, 5)
+    asked = Settled(None, None, 5)
     assert _widths(asked, 2400, 275) == [5]
     assert _widths(asked, 2400, 10) == [15, 40, 100]
     assert _widths(asked, 300, 10) == [5, 15]
     assert _widths(asked, 30, 2) == []
-    assert _widths(Asked(7, None, 5), 2400, 10) == [7]
+    assert _widths(Settled(7, None, 5), 2400, 10) == [7]
 
 
 def test_without_noise_every_row_belongs() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.extraction.black_boxes import SECRET, found
+from tests.extraction.black_boxes import SECRET, found, in_single_precision
 
 import relumine as rl
 from relumine.extraction import BlackBoxFailed, extract
@@ -98,18 +98,6 @@ def test_a_kink_just_outside_the_usual_rows() -> None:
     net = rl.planted.network(4, 3, rng=0)
     result = extract(lambda X: net(X) + 5.0 * np.maximum(X[:, 0] - 3.2, 0.0), dim=4, rng=0)
     assert (result.status, result.network.m) == (Status.EXACT, 4)
-
-
-def in_single_precision(d: int, m: int, seed: int, *, normal: bool = False):
-    """A network and a box that computes it in single precision; ``normal``: N(0, 1) weights and no output bias."""
-    rng, single = np.random.default_rng(seed), np.float32
-    if normal:
-        W, b, a, c = rng.normal(size=(m, d)), rng.normal(size=m), rng.normal(size=m), 0.0
-    else:
-        W, b = rng.normal(size=(m, d)) / np.sqrt(d), rng.uniform(-0.7, 0.7, m)
-        a, c = rng.choice([-1, 1], m) * rng.uniform(0.5, 2, m), rng.uniform(-1, 1)
-    W, b, a, c = W.astype(single), b.astype(single), a.astype(single), single(c)
-    return rl.Network(W, b, a, c=float(c)), lambda X: np.maximum(X.astype(single) @ W.T + b, 0) @ a + c
 
 
 @pytest.mark.parametrize("seed", range(4))

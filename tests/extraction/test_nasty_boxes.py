@@ -7,6 +7,7 @@ import pytest
 from tests.extraction.black_boxes import SECRET, found
 
 import relumine as rl
+from relumine.extraction import extract
 from relumine.results import InvalidInput, Status
 
 
@@ -111,3 +112,19 @@ def test_units_twice_and_parallel_ones() -> None:
         result = found(truth)
         assert (result.status, result.network.m) == (Status.EXACT, units)
         np.testing.assert_allclose(result.network(X), truth(X), atol=1e-9)
+
+
+CORNERS = {
+    "clipped far out": (4, 3, lambda X: np.clip(rl.planted.network(4, 6, rng=3)(X), -600.0, 600.0)),
+    "a corner": (2, 2, lambda X: rl.planted.network(2, 4, rng=2)(X) + np.maximum(X.min(axis=1) - 1.9, 0.0)),
+}
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_what_lies_in_a_corner_is_found_or_missed_without_a_fault(name: str) -> None:
+    """All units of the last layer may be accounted for, and a ray may lead nowhere: then there is nothing to ask."""
+    dim, seed, box = CORNERS[name]
+    result = extract(box, dim=dim, rng=seed, seconds=20.0, on_failure="return")
+    X = np.random.default_rng(1).normal(size=(2000, dim))
+    off = np.abs(result.network(X) - box(X)) > 1e-6
+    assert not result.ok or off.mean() <= result.certificate.unseen

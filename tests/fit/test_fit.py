@@ -74,6 +74,14 @@ def test_a_run_that_is_over_takes_no_step() -> None:
     late = Run.of(0, seconds=1e-9)
     assert minimise(rows, SHAPE, U, run=late).reason == INTERRUPTED
     assert minimise(rows, SHAPE, U, run=late.unhurried()).reason != INTERRUPTED
+    # the last short piece of work of a run that was stopped: only a second request stops that, too
+    last = run.unhurried()
+    assert not last.over
+    last.stop.set()
+    assert last.over
+    going = Run.of(0)
+    going.stop, before = going.unhurried().stop, going.stop
+    assert going.stop is before
 
 
 def test_non_finite_steps_are_refused() -> None:

@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 from tests.fit.fit_problems import FREE, PLAIN, SHAPE, problem
 
 from relumine import activations
-from relumine.fit.precondition import across, block, inside
+from relumine.data.whiten import whitening
+from relumine.fit import precondition
+from relumine.fit.conjugate import conjugate_gradients
+from relumine.fit.expected import Expected
+from relumine.fit.precondition import across, block, inside, on_average
 from relumine.fit.projection import Linearisation, Unknowns, project
-from relumine.fit.rows import Block, MemoryRows
+from relumine.fit.rows import Block, MemoryRows, prepare
 from relumine.fit.sign_free import Shape, shape_of
-from relumine.fit.solvers import ConjugateGradients, Dense, conjugate_gradients
+from relumine.fit.solvers import ConjugateGradients, Dense
 from relumine.fit.starts import (
     random_directions,
 )
@@ -148,11 +152,11 @@ def test_several_changes_at_once_are_each_of_them(outputs: int, free: slice, way
     stack.tau[:, free] = x.tau[:, free]
     damping = 0.1 * lin.scale
     apply = way(lin, damping)
-    solved = conjugate_gradients(lin, stack, damping, 1e-9, 500, way)
+    solved = conjugate_gradients(lin, stack, damping, 1e-9, 500, apply)
     assert solved.converged
     for j in range(4):
         one = Unknowns(stack.U[j], stack.A[j], stack.tau[j])
-        alone = conjugate_gradients(lin, one, damping, 1e-9, 500, way).x
+        alone = conjugate_gradients(lin, one, damping, 1e-9, 500, apply).x
         for part in ("U", "A", "tau"):
             got, there = getattr(lin.product(stack), part)[j], getattr(apply(stack), part)[j]
             np.testing.assert_allclose(got, getattr(lin.product(one), part), atol=1e-12)
@@ -231,10 +235,64 @@ def test_knowing_the_span_saves_products(free: slice) -> None:
     lin = Linearisation(rows, project(rows, SHAPE, U), np.float64)
     damping = 1e-2 * lin.scale
     b = Unknowns(lin.gradient, np.zeros((4, 1)), np.zeros((61, 1)))
-    ways = [conjugate_gradients(lin, b, damping, 1e-7, 500, way) for way in (across, inside)]
+    ways = [conjugate_gradients(lin, b, damping, 1e-7, 500, way(lin, damping)) for way in (across, inside)]
     assert all(way.converged for way in ways)
     np.testing.assert_allclose(ways[1].x.U, ways[0].x.U, atol=1e-3 * np.abs(ways[0].x.U).max())
     assert ways[1].products < ways[0].products
+
+
+@pytest.mark.parametrize("free", FREE)
+@pytest.mark.parametrize("shape", [SHAPE, PLAIN, shape_of(activations.get("leaky_relu(0.1)"), sign_free=False)])
+def test_the_expected_matrix_is_the_mean_of_many_rows(shape: Shape, free: slice) -> None:
+    """Two units alike but for their sign, one whose kink passes through the middle, one with its kink far out."""
+    rows, _, U = problem(7, n=200_000, d=3, m=5, q=1, free=free)
+    U[1], U[2, -1], U[3, -1] = -U[0], 0.0, 1.5
+    at = project(rows, shape, U, 1e-6)
+    at.A[:] = np.random.default_rng(1).normal(size=at.A.shape)
+    lin = Linearisation(rows, at, np.float64)
+    assert Expected.knows(rows, at)
+    x = Unknowns(*(np.random.default_rng(2).normal(size=(2, *part.shape)) for part in (U, at.A, at.tau)))
+    x = Unknowns(x.U, x.A, np.where(np.isin(np.arange(4), np.arange(4)[free])[:, None], x.tau, 0.0))
+    there, mean = lin.product(x), Expected(lin).product(x)
+    for part in ("U", "A", "tau"):
+        np.testing.assert_allclose(getattr(mean, part), getattr(there, part), atol=0.015 * np.abs(there.U).max())
+
+
+@pytest.mark.parametrize("free", FREE)
+@pytest.mark.parametrize("apart", [1.0, 1e-4, 1e-9])
+def test_the_expected_matrix_saves_products(free: slice, apart: float) -> None:
+    """As many units as inputs, four rows per parameter; two of them almost or quite equal, as students have them."""
+    rows, _, U = problem(6, n=3600, d=30, m=30, q=1, free=free)
+    U[1] = U[0] + apart * U[5]
+    lin = Linearisation(rows, project(rows, SHAPE, U, 1e-10))
+    damping = 1e-6 * (lin.scale + 1e-2 * lin.scale.mean())
+    b = Unknowns(lin.gradient, np.zeros((30, 1)), np.zeros((31, 1)))
+    ways = [conjugate_gradients(lin, b, damping, 1e-3, 100, way(lin, damping)) for way in (across, on_average)]
+    assert ways[1].converged
+    assert ways[1].products <= 0.75 * ways[0].products
+    assert b.dot(ways[1].x) == pytest.approx(b.dot(ways[0].x), rel=1e-2)
+
+
+def test_the_expected_matrix_holds_for_gaussian_inputs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heavy tails and weights along a few inputs: there it would take far more products, and is not used."""
+    monkeypatch.setattr("relumine.fit.precondition._PASS", 0.0)
+    chosen: list[str] = []
+    for way in (on_average, across):
+        monkeypatch.setattr(precondition, way.__name__, lambda *_, name=way.__name__: chosen.append(name))
+    rng = np.random.default_rng(0)
+    for draw in (rng.normal, lambda size: np.exp(rng.normal(size=size))):
+        X = draw(size=(5000, 20))
+        rows, _ = prepare(whitening(X).apply(X), rng.normal(size=(5000, 1)))
+        U = np.eye(20, 21) + 1e-3 * rng.normal(size=(20, 21)) + 0.1 * np.eye(20, 21)[::-1]
+        lin = Linearisation(rows, project(rows, SHAPE, U))
+        precondition.precondition(lin, lin.scale)
+    assert chosen == ["on_average", "across"]
+
+
+def test_the_expected_matrix_is_known_for_one_output_and_kinked_lines() -> None:
+    for name, outputs in (("relu", 2), ("tanh", 1), ("squared_relu", 1)):
+        rows, _, U = problem(0, q=outputs)
+        assert not Expected.knows(rows, project(rows, shape_of(activations.get(name)), U))
 
 
 @pytest.mark.parametrize("free", FREE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,3 +141,19 @@ def test_constant_columns_are_left_out_and_come_back_with_weight_zero() -> None:
         )
         < 1e-9
     )
+
+
+def test_a_result_from_a_file_has_the_names_of_its_columns(tmp_path: Path) -> None:
+    X, y = rl.planted.sample(rl.planted.network(2, 1, rng=0), 60, rng=1)
+    path = tmp_path / "a.csv"
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="speed,load,power", comments="", fmt="%.17g")
+    found = rl.recover(path, target="power", width=1, rng=0)
+    assert (found.origin.features, found.origin.target) == (("speed", "load"), "power")
+    assert "speed" in found._repr_html_()
+    assert rl.recover(X, y, width=1, rng=0).origin.features == ()
+
+
+def test_without_units_the_advice_is_not_that_nothing_is_left_to_do() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    assert "choose another column" in rl.recover(X, np.ones(60), rng=0).advice
+    assert "no hidden unit to find" in rl.recover(X, X.sum(axis=1), rng=0).advice

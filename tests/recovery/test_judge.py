@@ -87,6 +87,8 @@ def test_exact_evidence(facts: dict, status: Status) -> None:
         ({"confirmations": Confirmations(9, press=4.0)}, Status.UNDERDETERMINED),
         ({"confirmations": Confirmations(147, alone=(3, 7, 9), units=(1,), press=1.2)}, Status.AMBIGUOUS),
         ({"confirmations": Confirmations(150, press=1.2, carried=3.0)}, Status.NOT_RECOVERED),
+        ({"rows": 36, "confirmations": Confirmations(36, press=1.2, carried=2.9)}, Status.NOT_RECOVERED),
+        ({"rows": 36, "confirmations": Confirmations(36, press=1.2, carried=3.1)}, Status.NOISY),
         ({"condition": float("inf")}, Status.AMBIGUOUS),
         ({"score": 7.0, "rival": 8, "rounding": 0.05}, Status.NOISY),  # no more than the rounding of y
         ({"score": 7.0, "rounding": 0.001}, Status.NOT_RECOVERED),

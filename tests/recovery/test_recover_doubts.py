@@ -51,6 +51,36 @@ def test_equal_rows_are_found() -> None:
     assert same_rows(X)[1] == 200
 
 
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_rows_that_nearly_repeat_others_count_once(shift: float) -> None:
+    """Where no function bends noticeably between two rows, the second says nothing that the first did not."""
+    X = rng(0).normal(size=(200, 5)) + shift
+    near = X + 1e-8 * rng(1).normal(size=X.shape)
+    groups, count = same_rows(np.vstack([X, near]))
+    assert count == 200
+    np.testing.assert_array_equal(groups[:200], groups[200:])
+    assert same_rows(np.vstack([X, X + 1e-5 * rng(1).normal(size=X.shape)]))[1] == 400
+    assert same_rows(np.linspace(-1.0, 1.0, 10**6)[:, None])[1] == 10**6  # crowded, but all different
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_near_copies_of_the_rows_behind_a_kink_do_not_confirm_it(seed: int) -> None:
+    """relu² with two rows behind its kink, each four times but for the last digits: a straight line explains them."""
+    r = rng(seed)
+    x = np.repeat(np.sort(r.normal(size=200)), 4)
+    t = 0.5 * (x[-9] + x[-8])
+    X = (x + 1e-11 * r.normal(size=x.size))[:, None]
+    assert status(X, np.maximum(X[:, 0] - t, 0.0) ** 2, None, seed) is Status.AMBIGUOUS
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_outlier_among_few_rows_is_not_noise(seed: int) -> None:
+    truth = rl.planted.network(2, 1, rng=seed)
+    X, y = rl.planted.sample(truth, 35, rng=seed)
+    y[7] += 4.0 * y.std()
+    assert not status(X, y, 1, seed).ok
+
+
 @pytest.mark.parametrize("odd", range(0, 41, 5))
 def test_one_row_that_differs_behind_a_large_offset_is_not_forgotten(odd: int) -> None:
     """Rows used and rows set aside alike: all but one are 25255828, the last number that single precision has there."""

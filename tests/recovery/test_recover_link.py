@@ -77,7 +77,7 @@ def test_rounded_probabilities_are_a_noisy_network() -> None:
 @pytest.mark.parametrize(
     ("y", "link", "word"),
     [
-        (lambda X: NET(X), "probit", "link must be one of"),
+        (lambda X: NET(X), "probit", "link must be None"),
         (lambda X: NET(X), "logit", r"not in \[0, 1\]"),
         (lambda X: NET(X) - 100.0, "log", "positive answers"),
         (lambda X: (NET(X) > 0.0).astype(float), "logit", "labels"),

@@ -14,8 +14,17 @@ from relumine.data.sources import as_samples
 from relumine.fit.levenberg import minimise
 from relumine.fit.projection import Linearisation, project
 from relumine.fit.prune import POLISH
-from relumine.fit.rows import MemoryRows
-from relumine.fit.starts import inside, lifted, random_directions, second_moment_span, with_slopes
+from relumine.fit.rows import MemoryRows, prepare
+from relumine.fit.sign_free import shape_of
+from relumine.fit.starts import (
+    few_inside,
+    inside,
+    lifted,
+    random_directions,
+    rest_span,
+    second_moment_span,
+    with_slopes,
+)
 from relumine.recovery import rounds, search, widths
 from relumine.recovery.task import MemoryTask, make_task
 from relumine.results import Status
@@ -47,6 +56,45 @@ def test_a_unit_inside_a_span_is_the_lifted_unit() -> None:
     np.testing.assert_allclose(small.X.T @ small.X / small.n, np.eye(4), atol=1e-12)
     assert small.Y is task.rows.Y
     assert small.weight is task.rows.weight
+
+
+def test_few_rows_inside_a_span_are_white_and_their_units_are_lifted() -> None:
+    _, task = task_of(8, 3, 20, 0)
+    V = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 3)))[0].T
+    few, back = few_inside(task.rows, V, 100)
+    U = random_directions(np.random.default_rng(2), 5, 4)
+    np.testing.assert_allclose(few.X @ U.T, task.rows.X[:100] @ (U @ back).T, atol=1e-12)
+    np.testing.assert_allclose(few.X.T @ few.X / few.n, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(few.X.T @ few.Y, 0.0, atol=1e-12)
+    everything, back = few_inside(task.rows, V, 10**6)
+    np.testing.assert_allclose(everything.X @ U.T, task.rows.X @ (U @ back).T, atol=1e-12)
+
+
+def test_the_rest_shows_a_unit_too_weak_for_the_second_moment_of_y() -> None:
+    """Two units, one of a fiftieth of the other's weight: seen once the other is fitted, and across it."""
+    rng = np.random.default_rng(0)
+    Z, W = rng.normal(size=(8000, 40)), np.linalg.qr(rng.normal(size=(40, 2)))[0].T
+    rows, _ = prepare(Z, np.abs(Z @ W.T) @ np.array([[1.0], [0.02]]))
+    assert np.linalg.norm(second_moment_span(rows, 2) @ W[1]) < 0.7
+    model = project(rows, shape_of(RELU), np.column_stack([W[:1], [0.0]])).model
+    rest = rest_span(rows, model, 1)
+    assert abs(rest @ W[1])[0] > 0.9
+    assert abs(rest @ W[0])[0] < 1e-12
+
+
+def test_many_units_of_very_different_weight_are_found_through_their_span(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(80,18), output weights from 0.01 to 1: the second moment of y shows half of them; the first start ends."""
+    truth = rl.planted.network(80, 18, rng=3)
+    truth = truth.replace(a=np.sign(truth.a) * np.geomspace(0.01, 1.0, 18))
+    X, y = rl.planted.sample(truth, 6 * 18 * 81, rng=4)
+    turns: list[int] = []
+    shown = rounds.rest_span
+    monkeypatch.setattr(rounds, "rest_span", lambda *args: turns.append(1) or shown(*args))
+    found = rl.recover(X, y, width=18, rng=5)
+    assert found.status is Status.EXACT
+    assert rl.metrics.parameter_error(truth, found.network) <= EXACT
+    assert found.search.starts == 1
+    assert turns
 
 
 def test_fewer_units_are_tried_only_where_the_rows_leave_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Does an activation keep its word? Every claim is tested numerically, and every broken one is named."""
+"""Is an activation what it declares to be? Every claim is tested numerically, and every wrong one is named."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import eval_hermitenorm, ndtr
 
 from relumine.activations.base import Elementwise, Reflection, Step
-from relumine.activations.quadrature import normal_pdf
+from relumine.activations.quadrature import broadcast, normal_pdf
 from relumine.arrays import Array
 from relumine.results import InvalidInput
 
@@ -98,7 +98,7 @@ class LeakyReLU(Elementwise):
 
     def hermite(self, k: int, b: ArrayLike, r: ArrayLike = 1.0) -> Array:
         """σ(z) = slope·z + (1 − slope)·relu(z), and c_k(z) is b, r, 0, 0, …"""
-        b, r = np.broadcast_arrays(np.asarray(b, dtype=np.float64), np.asarray(r, dtype=np.float64))
+        b, r = broadcast(b, r)
         linear = b if k == 0 else r if k == 1 else np.zeros_like(b)
         return np.asarray(self.slope * linear + (1.0 - self.slope) * RELU.hermite(k, b, r))
 
@@ -149,7 +149,7 @@ class SquaredReLU(Elementwise):
 
 def _unit_scale(sigma: Elementwise, k: int, b: Any, r: Any) -> tuple[Array, Array, Array]:
     """(b/r, r, the value at r = 0), broadcast; b/r is harmless where r = 0."""
-    b, r = np.broadcast_arrays(np.asarray(b, dtype=np.float64), np.asarray(r, dtype=np.float64))
+    b, r = broadcast(b, r)
     at_zero = sigma(b) if k == 0 else np.zeros_like(b)
     return b / np.where(r > 0.0, r, 1.0), r, at_zero
 

@@ -23,6 +23,12 @@ def normal_pdf(x: ArrayLike) -> Array:
     return np.asarray(np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi))
 
 
+def broadcast(b: ArrayLike, r: ArrayLike) -> tuple[Array, Array]:
+    """Biases b and scales r as float64 arrays of one shape."""
+    b, r = np.broadcast_arrays(np.asarray(b, dtype=np.float64), np.asarray(r, dtype=np.float64))
+    return b, r
+
+
 def gaussian_mean(
     function: Callable[[Array, Array], Array], kinks: tuple[float, ...], b: ArrayLike, r: ArrayLike
 ) -> Array:
@@ -35,7 +41,7 @@ def gaussian_mean(
     >>> gaussian_mean(lambda z, u: np.maximum(u, 0.0) * z, (0.0,), b=0.0, r=[1.0, 2.0]).round(14)
     array([0.5, 1. ])
     """
-    b, r = np.broadcast_arrays(np.asarray(b, dtype=np.float64), np.asarray(r, dtype=np.float64))
+    b, r = broadcast(b, r)
     flat_b, flat_r = b.reshape(-1, 1), r.reshape(-1, 1)
     marks = np.concatenate([_OWN, np.asarray(kinks, dtype=np.float64)])
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

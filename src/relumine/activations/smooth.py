@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from relumine.activations.base import Elementwise, Reflection, Step
-from relumine.activations.quadrature import normal_pdf
+from relumine.activations.quadrature import broadcast, normal_pdf
 from relumine.arrays import Array
 from relumine.results import InvalidInput
 
@@ -72,7 +72,7 @@ class Erf(Elementwise):
 
     def hermite(self, k: int, b: ArrayLike, r: ArrayLike = 1.0) -> Array:
         """c_0 = erf(tb/√2) with t² = 2/(1 + 2r²); c_k = r^k ∂_b^k c_0 = 2 (−1)^{k−1} (rt)^k He_{k−1}(tb) φ(tb)."""
-        b, r = np.broadcast_arrays(np.asarray(b, dtype=np.float64), np.asarray(r, dtype=np.float64))
+        b, r = broadcast(b, r)
         scale = np.sqrt(2.0 / (1.0 + 2.0 * r * r))
         u = scale * b
         if k == 0:
@@ -116,7 +116,7 @@ class GELU(Elementwise):
         With u = tb: ∂_b Φ(u) = tφ(u) and ∂_b^k φ(u) = (−t)^k He_k(u) φ(u), so for k ≥ 1
         c_k = r^k (b ∂^k Φ + k ∂^{k−1} Φ + r²t ∂^k φ).
         """
-        b, r = np.broadcast_arrays(np.asarray(b, dtype=np.float64), np.asarray(r, dtype=np.float64))
+        b, r = broadcast(b, r)
         t = 1.0 / np.sqrt(1.0 + r * r)
         u = t * b
 
@@ -193,7 +193,7 @@ class Polynomial(Elementwise):
 
     def hermite(self, k: int, b: ArrayLike, r: ArrayLike = 1.0) -> Array:
         """c_k(r, b) = r^k Σ_j p^{(k+2j)}(b) r^{2j}/(2^j j!): k-fold Stein, then the heat flow of p."""
-        b, r = np.broadcast_arrays(np.asarray(b, dtype=np.float64), np.asarray(r, dtype=np.float64))
+        b, r = broadcast(b, r)
         total = np.zeros(b.shape)
         for j in range((len(self.coefficients) - 1 - k) // 2 + 1):
             total = total + self._p.deriv(k + 2 * j)(b) * r ** (k + 2 * j) / (2.0**j * factorial(j))

@@ -25,7 +25,7 @@ from relumine.results import InvalidInput
 def decode(
     source: Annotated[str, typer.Argument(help="Rows: csv, parquet, npy (n, d+1), or npz with X and y.")],
     place: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="Where w goes: csv (coordinate, w, standard_error) or json.")
+        Path | None, typer.Argument(metavar="OUT", help="Where w goes: csv (coordinate, w, standard_error) or json.")
     ] = None,
     *,
     bound: Annotated[float, typer.Option(help="Θ with |w_k| ≤ Θ; 'inf' if unknown (gauss-newton only).")],

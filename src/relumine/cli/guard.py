@@ -54,7 +54,7 @@ class Guard(TyperGroup):
         except KeyboardInterrupt:
             self._say("aborted", ABORTED)
             raise typer.Exit(ABORTED) from None
-        except BrokenPipeError:
+        except BrokenPipeError:  # `relumine … | head`: the runner ends quietly
             raise
         except Exception as error:
             if self.debug:

@@ -1,4 +1,4 @@
-"""A network from a model file or from a saved result, and what such a file says beside its numbers."""
+"""A network from a model file or from a saved result, and the labels in such a file: input names, status, link."""
 
 from __future__ import annotations
 

@@ -74,6 +74,7 @@ def finish(
     names: Sequence[str] = (),
 ) -> None:
     """Write what was asked for, say how it ended, leave with the code of the status; ``names``: of the inputs."""
+    # from here on the result speaks the language of the command line
     origin = replace(found.origin, advice=(advice(found), *found.origin.advice))
     found = replace(found, origin=origin, message=spoken(found.message))
     written = _written(found, talk, outputs, shape, names)

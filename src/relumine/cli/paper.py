@@ -52,7 +52,7 @@ def paper(
     if name not in papers():
         raise InvalidInput(f"no experiments of {name!r}; there are: {', '.join(papers())}")
     main = import_module(f"relumine.papers.{name}.figure").main
-    takes = inspect.signature(main).parameters
+    takes = inspect.signature(main).parameters  # not every figure has sizes or processes to choose
     options: dict[str, Any] = {"figure": figure, "quick": quick, "plot_only": plot_only, "workers": workers, "out": out}
     given = {key: value for key, value in options.items() if value is not None}
     unknown = [key for key in given if key not in takes and given[key] not in (False, "all")]

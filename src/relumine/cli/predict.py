@@ -18,6 +18,7 @@ from relumine.cli.outcome import check_file, read_files
 from relumine.cli.table import Table, columns_of, open_table
 from relumine.cli.talk import Talk
 from relumine.data.sources import Samples, Source, materialise
+from relumine.data.sources.columns import listed
 from relumine.formats.files import write_atomically
 from relumine.links import form_of
 from relumine.network import Network
@@ -92,6 +93,7 @@ def _columns(table: Table, net: Network, wanted: list[str]) -> tuple[list[str], 
         inputs = _categories(table, wanted)
     else:
         numeric = [name for name in table.names if name not in table.text]
+        # as many numeric columns as inputs; one more, if it is the target: the one called y, or else the last
         left = [name for name in numeric if name.strip() not in ("y", "Y")]
         inputs = numeric if len(numeric) == net.d else left if len(left) == net.d else numeric[: net.d]
         if len(numeric) not in (net.d, net.d + 1):
@@ -102,8 +104,7 @@ def _columns(table: Table, net: Network, wanted: list[str]) -> tuple[list[str], 
             rest = next(name for name in numeric if name not in inputs)
             table.assumed.append(f"inputs: all columns but {rest} (choose with --features)")
         if table.named:
-            listed = ", ".join(inputs[:12]) + (f", … ({net.d} in all)" if net.d > 12 else "")
-            table.assumed.append(f"columns taken by position: {listed}")
+            table.assumed.append(f"columns taken by position: {listed(inputs)}")
     if not table.one_hot and len(inputs) != net.d:
         raise InvalidInput(f"the network has {net.d} inputs, but {len(inputs)} columns are named")
     others = [name for name in table.names if name not in inputs and name not in table.text]

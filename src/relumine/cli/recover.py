@@ -58,6 +58,10 @@ def recover(
 ) -> None:
     """Recover the network behind a file of inputs and outputs.
 
+    relumine recover data.csv --target price --report report.html
+
+    relumine recover data.csv --one-hot --impute median --ignore id
+
     --out is written if the network was recovered, or with the best so far if the search was stopped; --force writes it
     in any case. --report and --save are always written. The search ends after ten minutes (more for large problems);
     --seconds sets another limit. Losses are relative to the best affine fit, errors to the spread of y.
@@ -96,7 +100,9 @@ def with_rows(found: Recovery, X: NDArray[np.floating[Any]], Y: Array) -> Recove
         Y = found.mapping.values(Y)
     good = np.isfinite(Y).all(axis=1)  # a link has no digits elsewhere
     X, Y = X[good], Y[good]
-    predicted, noise = found.network(X).reshape(Y.shape), found.certificate.noise
+    predicted, noise = found.network(X).reshape(len(X), -1), found.certificate.noise
+    if predicted.shape != Y.shape:  # nothing was found, not even how many outputs there are
+        return found
     # from these rows alone the spread of y would be off by some percent, and with it the share that noise has of it
     of_target = float(np.sqrt((predicted if noise > 0.0 else Y).var(axis=0).mean() + noise**2))
     spread = tuple(np.std(X, axis=0).tolist())

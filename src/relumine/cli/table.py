@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from relumine.data.sources import Source, open_source
-from relumine.data.sources.columns import TEXT, Text
+from relumine.data.sources.columns import EMPTY, TEXT, Text, listed
 from relumine.results import InvalidInput
 
 
@@ -19,8 +19,8 @@ from relumine.results import InvalidInput
 class Table:
     """Names of the columns and, once chosen, the source to read; ``assumed``: sentences for the user.
 
-    ``text``: columns that are not numeric, and where that shows; ``mixed``: those of them that hold numbers too;
-    ``named``: the names are the file's own.
+    ``text``: columns that are not numeric, and a cell that shows it; ``mixed``: those of them that hold numbers too;
+    ``named``: the file itself has names for its columns.
     """
 
     path: str
@@ -43,37 +43,50 @@ class Table:
             return near[0]
         if name.lstrip("-").isdigit() and len(name) < 10 and -len(self.names) <= int(name) < len(self.names):
             return self.names[int(name)]
-        listed = ", ".join(self.names[:12]) + (f", … ({len(self.names)} in all)" if len(self.names) > 12 else "")
         numbered = "" if self.named else " (its first row holds numbers, so its columns were numbered)"
-        raise InvalidInput(f"{self.path} has no column {name!r}; it has: {listed}{numbered}")
+        raise InvalidInput(f"{self.path} has no column {name!r}; it has: {listed(self.names)}{numbered}")
 
     def choose(
         self, target: str | None, features: Sequence[str], ignore: Sequence[str], skip_bad_rows: bool = False
     ) -> tuple[list[str], list[str]]:
         """Names of the inputs and of the targets."""
-        left_out = {self.column(name) for name in ignore}
-        left_out |= {name for name in self.names if not features and _is_index(name, self.names)}
-        for name in left_out - {self.column(name) for name in ignore}:
-            self.assumed.append(f"left out: the column without a name ({name!r}), it looks like row numbers")
+        ignored = {self.column(name) for name in ignore}
+        useless = {name: why for name in self.names if name not in ignored and (why := self._of_no_use(name))}
         if target is not None:
             targets = [self.column(name) for name in target.split(",")] if target not in self.names else [target]
         else:
-            rest = [c for c in self.names if c not in left_out and c not in features]
-            named = [c for c in rest if c.strip() in ("y", "Y")]
-            if not rest:
-                raise InvalidInput(f"{self.path} leaves no column for the target; name it with --target")
-            targets = named[:1] or rest[-1:]
-            why = "" if named else ", the last column"
-            self.assumed.append(f"target: {targets[0]}{why} (choose with --target)")
+            targets = [self._target({*ignored, *features}, useless)]
+        for name, why in () if features else useless.items():
+            if name not in targets:
+                self.assumed.append(f"left out: {why}")
+        left_out = {*ignored, *useless}
         inputs = [self.column(n) for n in features] or [c for c in self.names if c not in left_out and c not in targets]
         for name in (*inputs, *targets):
-            if (name in self.mixed and skip_bad_rows) or (name in self.text and self.one_hot and name in inputs):
-                continue
-            if name in self.text:
+            empty = name in self.text and self.text[name].holds == EMPTY
+            handled = (name in self.mixed and skip_bad_rows) or (self.one_hot and name in inputs and not empty)
+            if name in self.text and not handled:
                 raise InvalidInput(self._not_numbers(name, name in targets))
         if not inputs:
             raise InvalidInput(f"{self.path} has no input columns besides the target {targets[0]!r}")
         return inputs, targets
+
+    def _target(self, others: set[str], useless: dict[str, str]) -> str:
+        """The column y, or the last one that is of use, which is then said."""
+        rest = [c for c in self.names if c not in others]
+        named = [c for c in rest if c.strip() in ("y", "Y")]
+        found = named[:1] or [c for c in rest if c not in useless][-1:]
+        if not found:
+            raise InvalidInput(f"{self.path} leaves no column for the target; name it with --target")
+        self.assumed.append(f"target: {found[0]}{'' if named else ', the last column'} (choose with --target)")
+        return found[0]
+
+    def _of_no_use(self, name: str) -> str:
+        """Why a column is left out, if it is."""
+        if name == self.names[0] and (not name.strip() or name == "Unnamed: 0"):
+            return f"the column without a name ({name!r}), it looks like row numbers"
+        if name in self.text and self.text[name].holds == EMPTY:
+            return f"column {name!r}, which has no values"
+        return ""
 
     def _not_numbers(self, name: str, target: bool) -> str:
         """What a column holds that is no number, and what to do about it."""
@@ -82,6 +95,8 @@ class Table:
         other = (
             "choose another target with --target" if target else f"leave the column out with --ignore {_quoted(name)}"
         )
+        if holds == EMPTY:
+            return f"{self.path}: column {name!r} has no values; {other}"
         if remedy != TEXT:
             return f"{what}; {remedy}, or {other}"
         if name in self.mixed:
@@ -167,10 +182,6 @@ def _arrays(path: str) -> Table:
     names = npy_names(Path(path))
     said = f"an array has no names: its columns are called {names[0]} … {names[-1]}"
     return Table(path, names, assumed=[said], named=False)
-
-
-def _is_index(name: str, names: list[str]) -> bool:
-    return name == names[0] and (not name.strip() or name == "Unnamed: 0")
 
 
 def _quoted(name: str) -> str:

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from relumine.report.story import duration
-from relumine.results import Progress
+from relumine.results import Progress, counted
 
 _PATIENCE = 5.0  # seconds without a word
 _STAGES = 100  # that are spoken of
@@ -95,7 +95,7 @@ class Watch:
         if step.units is not None and isfinite(step.loss):  # without units there is no fit, and no loss of one
             words.append(f"loss {step.loss:7.1e} of the affine fit's")
         if step.units is not None:
-            words.append(f"{step.units} units")
+            words.append(counted(step.units, "unit"))
         if step.queries is not None:
             of = "" if step.expected is None else f" of about {step.expected:,}"
             words.append(f"{step.queries:,}{of} rows asked")

@@ -41,7 +41,7 @@ _CALLED: Final = re.compile(r"\b([a-z_]+)=('[^']*'|None|True|\[[^\]]*\])?")  # n
 
 # Python's words that are no arguments
 _PHRASES: Final = {
-    "relumine.extract does": "relumine extract does",
+    "relumine.extract": "relumine extract",
     "relumine.estimators.TwoLayerRegressor": "relumine.estimators.TwoLayerRegressor (in Python)",
 }
 
@@ -87,6 +87,8 @@ def in_options(error: InvalidInput) -> str:
     "no column 'u'; name the output with --target NAME"
     """
     name, problem = error.argument or "", spoken(error.problem)
+    for none in (", or None", " or None", "None or "):  # an option is left out instead
+        problem = problem.replace(none, "")
     if name in _OPTIONS and problem.startswith(f"{name} "):
         problem = _OPTIONS[name] + problem.removeprefix(name)
     return problem if error.remedy is None else f"{problem}; {_REMEDIES.get(name) or spoken(error.remedy)}"

@@ -1,1 +1,1 @@
-"""What touches the samples once: validation, whitening, moments."""
+"""Samples: where they are read from (``sources``), and sums over all rows: whitening, moments."""

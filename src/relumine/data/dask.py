@@ -1,4 +1,4 @@
-"""Sources whose rows live on the workers of a Dask cluster: what goes over the wire is a function and its sums.
+"""Sources whose rows live on the workers of a Dask cluster: a function goes out to the rows, and its sums come back.
 
 Each partition is a task whose result, a list of chunks, stays on a worker. The scheduler keeps the tasks, so what a
 lost worker held is computed again from the files or the collection behind it. Sums are taken along a tree that depends
@@ -87,7 +87,7 @@ class DaskSource:
                     first += s.stop - s.start
 
     def head(self, rows: int = 1024) -> Chunk:
-        """The first rows (see ``Source``)."""
+        """The first rows, of the first partition that has any (see ``Source``)."""
         for p in self.partitions:
             found = self._result(partial(self._submit, _head, p, rows))
             if found is not None:

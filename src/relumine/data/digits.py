@@ -1,4 +1,4 @@
-"""How many digits the numbers have: rounding is noise of known size.
+"""How many digits numbers have; what rounding took from them is noise of known size.
 
 Single precision, decimals of a text file and large offsets all round y to a grid of spacing u; the error is uniform,
 with root mean square u/√12. No fit can be better known than that, and no network needs to explain more.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, is_single
 
 _DECIMALS = 12  # more of them are double precision
 _FEWEST = 8  # different values: fewer say nothing about rounding
@@ -71,21 +71,14 @@ def _column(x: Array) -> tuple[float, str]:
     double = _rms(np.spacing(np.abs(x))) / _ROOT12
     if len(np.unique(x[:1024])) < _FEWEST:
         return double, "double"
-    if _is_single(x[:64]) and _is_single(x):
-        single = _rms(np.spacing(np.abs(x).astype(np.float32)).astype(np.float64)) / _ROOT12
-        decimals = _decimals(x, 1e-7)
-        grid = 0.0 if decimals is None else 10.0**-decimals / _ROOT12
-        return (grid, str(decimals)) if decimals is not None and grid > single else (single, "single")
-    decimals = _decimals(x, 4.0 * float(np.finfo(float).eps))
-    # a grid about as fine as double precision itself says nothing: large numbers are on every such grid
-    if decimals is None or 10.0**-decimals / _ROOT12 <= 2.0 * double:
-        return double, "double"
-    return 10.0**-decimals / _ROOT12, str(decimals)
-
-
-def _is_single(x: Array) -> bool:
-    with np.errstate(over="ignore"):
-        return bool((x.astype(np.float32) == x).all())
+    single = is_single(x[:64]) and is_single(x)
+    # a grid that is found is far coarser than the precision, or _on_grid would not have told it
+    decimals = _decimals(x, 1e-7 if single else 4.0 * float(np.finfo(float).eps))
+    if decimals is not None:
+        return 10.0**-decimals / _ROOT12, str(decimals)
+    if single:
+        return _rms(np.spacing(np.abs(x).astype(np.float32)).astype(np.float64)) / _ROOT12, "single"
+    return double, "double"
 
 
 def _decimals(x: Array, tolerance: float) -> int | None:

@@ -1,4 +1,4 @@
-"""Rows set aside: which ones, and the samples without them. What judges a fit must not have been seen by it."""
+"""Rows set aside to judge a fit that has never seen them: how many, which ones, and the samples without them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ from relumine.data.views import Without, seen
 
 Numbers = NDArray[np.intp]
 
+# Rows closer than this share of the middle half of every input count as one: a slope that is wrong by a tenth would
+# hardly show between them against an exact fit's 1e-9. Many rows of one input crowd: of those less, one pair in 100.
+_SAME, _CROWDED = 6e-7, 0.02
+_SOME = 1000  # rows that show how far an input spreads
+
 
 def how_many(n: int, share: float = 0.02, least: int = 4, most: int = 2000, leave: int = 1) -> int:
     """How many of n rows to set aside: a share, within bounds, and never so many that fewer than ``leave`` remain.
 
     Examples
     --------
-    >>> how_many(5), how_many(100), how_many(5000), how_many(10**6)
-    (1, 4, 100, 2000)
+    >>> how_many(5), how_many(8), how_many(9), how_many(100), how_many(5000), how_many(10**6)
+    (1, 1, 4, 4, 100, 2000)
     """
-    # 2 % cost the fit next to nothing, and 2000 rows tell a residual to 2 %; four show that a fit is not chance
+    # 2 % cost the fit next to nothing, and 2000 rows tell a residual to 2 %; four show that a fit is not chance,
+    # but they must not be half of all rows
     least = least if n > 2 * least else 1
     return max(min(max(round(share * n), least), most, n - leave), 0)
 
@@ -40,9 +46,10 @@ def hold_out(n: int, rng: np.random.Generator, count: int) -> Numbers:
 def set_aside(X: Array, rng: np.random.Generator, share: float = 0.02) -> tuple[Numbers, int]:
     """Numbers of rows of X (n, d) to set aside, and how many different rows are left.
 
-    Copies of a row stay together, or the rows set aside would have been seen.
+    Copies of a row stay together: one that is set aside must have no copy among the rows that are used.
     """
     groups, distinct = same_rows(X)
+    # the usual case, no copies; and data with one or two different rows, where no group can be spared
     if not 3 <= distinct < len(X):
         aside = hold_out(len(X), rng, how_many(len(X), share))
         return aside, distinct - (np.unique(groups[aside]).size if distinct < len(X) else len(aside))
@@ -85,9 +92,10 @@ def split(samples: Samples, numbers: Numbers) -> tuple[Samples, Samples]:
 
 
 def same_rows(X: Array) -> tuple[Numbers, int]:
-    """A group number for every row, the same for equal rows, and the number of groups.
+    """A group number for every row, the same for rows that are equal or nearly so, and the number of groups.
 
-    Rows are told apart by a random combination of their entries, which is enough and needs no sort of whole rows.
+    Two rows so close that no function bends noticeably in between show one thing: the second is a copy. Rows are told
+    apart by a random combination of their entries, which is enough and needs no sort of whole rows.
 
     Examples
     --------
@@ -96,13 +104,17 @@ def same_rows(X: Array) -> tuple[Numbers, int]:
     (True, 2)
     """
     size = np.maximum(X.max(axis=0), -X.min(axis=0)) + 1e-300  # of the largest entry of each column
-    keys = np.einsum("ij,j->i", X, np.random.default_rng(0).normal(size=X.shape[1]) / size)
+    mix = np.random.default_rng(0).normal(size=X.shape[1]) / size
+    keys = np.einsum("ij,j->i", X, mix)
     order = np.argsort(keys, kind="stable")
+    some = np.sort(X[:: -(-len(X) // _SOME)], axis=0)
+    low, high = some[len(some) // 4], some[3 * len(some) // 4]  # a few huge rows do not bring the others together
+    apart = min(_SAME, _CROWDED / len(X)) * (0.5 * high - 0.5 * low)
     # sums of d products differ by rounding even for equal rows; which are equal is decided on the rows themselves
-    near = np.abs(np.diff(keys[order])) <= 1e-13 * (1.0 + np.abs(keys[order][1:]))
+    near = np.abs(np.diff(keys[order])) <= 1e-13 * (1.0 + np.abs(keys[order][1:])) + np.abs(mix) @ apart
     pairs = np.flatnonzero(near)
     equal = np.zeros(len(X) - 1, dtype=bool)
-    equal[pairs] = (X[order[pairs]] == X[order[pairs + 1]]).all(axis=1)
+    equal[pairs] = (np.abs(X[order[pairs]] - X[order[pairs + 1]]) <= apart).all(axis=1)
     groups = np.empty(len(X), dtype=np.intp)
     groups[order] = np.concatenate([[0], np.cumsum(~equal)])
     return groups, int(groups[order[-1]]) + 1

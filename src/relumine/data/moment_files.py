@@ -1,4 +1,4 @@
-"""Moment sums on disk: safetensors, written atomically, read with suspicion."""
+"""Moment sums as safetensors files: written atomically, and checked when they are read, as any file may be damaged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def save_sums(path: str | PathLike[str], sums: MomentSums) -> None:
 
 
 def load_sums(path: str | PathLike[str]) -> tuple[tuple[int, int, Any], dict[str, Array], Array | None]:
-    """(d, order, estimator), the sums by name, and the baseline; only what is there in the right type."""
+    """(d, order, estimator), the sums by name, and the baseline if there is one; all finite float64 numbers."""
     from safetensors import SafetensorError, safe_open
 
     checked_size(Path(path), _LARGEST)

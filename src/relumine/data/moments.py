@@ -21,6 +21,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from relumine.arguments import one_of
 from relumine.arrays import Array
 from relumine.data.moment_files import check_parts, load_sums, save_sums
 from relumine.data.sources.chunks import Chunk, Source
@@ -84,8 +85,7 @@ class MomentSums:
     """
 
     def __init__(self, d: int, order: int, estimator: Estimator = "regressed", baseline: Array | None = None) -> None:
-        if estimator not in get_args(Estimator):
-            raise InvalidInput(f"unknown estimator {estimator!r}; known: {', '.join(get_args(Estimator))}")
+        one_of("estimator", estimator, get_args(Estimator))
         if d < 1 or order < 0:
             raise InvalidInput(f"moments need d ≥ 1 inputs and order ≥ 0, got d={d}, order={order}")
         self.d, self.order, self.estimator = d, order, estimator
@@ -300,7 +300,7 @@ def estimate_from(rows: Source, order: int, estimator: Estimator = "regressed") 
 
 
 def _first_rows(rows: Source, features: int) -> Iterator[tuple[Array, Array]]:
-    """As many of the first rows as tell the errors of so many features, in pieces of which one is in memory."""
+    """The first rows, enough to estimate the errors of so many features; one piece of them is in memory at a time."""
     left, step = max(256, _ERROR_NUMBERS // features), max(256, _CHUNK_NUMBERS // features)
     for chunk in rows.chunks() if rows.passes is None else [rows.head(left)]:  # of a generator, those it kept
         X, y = np.asarray(chunk.X[:left], dtype=np.float64), chunk.Y[:left, 0]

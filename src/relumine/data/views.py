@@ -1,7 +1,7 @@
-"""Rows of a source seen through a map: whitened, projected, without some of them, with less in y.
+"""Views of rows, which change them on their way: whitened, projected, without some rows, y less a known function.
 
-A map takes a chunk to a chunk, so whatever sums over rows sums over the mapped rows as well. Rows in memory are mapped
-once, at once; rows of files or of a cluster are mapped where they are, chunk by chunk, on every pass.
+A view takes a chunk to a chunk, so whatever sums over rows sums over the changed rows as well. Rows in memory are
+changed once, at once; rows of files or of a cluster are changed where they are, chunk by chunk, on every pass.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Numbers = NDArray[np.intp]
 Function = Callable[[Array], Array]
 
 
-class Step:
-    """A map of chunks; ``inputs`` and ``dropped`` say what it makes of d and n."""
+class View:
+    """A change of chunks; ``inputs`` says how many inputs the rows have then, ``dropped`` how many rows are gone."""
 
     def __call__(self, chunk: Chunk) -> Chunk:
-        """The chunk as it is seen."""
+        """The changed chunk."""
         raise NotImplementedError
 
     def inputs(self) -> int | None:
@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Whitened(Step):
+class Whitened(View):
     """x ↦ L⁻¹(x − mean)."""
 
     white: Whitening
@@ -56,7 +56,7 @@ class Whitened(Step):
 
 
 @dataclass(frozen=True)
-class Projected(Step):
+class Projected(View):
     """x ↦ Vx, with V (k, d)."""
 
     V: Array
@@ -71,13 +71,13 @@ class Projected(Step):
 
 
 @dataclass(frozen=True)
-class Less(Step):
+class Less(View):
     """y ↦ y − g(x) for one output; g takes (k, d) to (k,)."""
 
     g: Function
 
     def __call__(self, chunk: Chunk) -> Chunk:
-        """The chunk with the rest of y."""
+        """The chunk with y − g(x) for y."""
         return chunk._replace(Y=chunk.Y - self.g(_double(chunk.X))[:, None])
 
 
@@ -94,7 +94,7 @@ class Affine:
 
 
 @dataclass(frozen=True)
-class Only(Step):
+class Only(View):
     """The rows of these numbers (increasing)."""
 
     numbers: Numbers
@@ -105,12 +105,12 @@ class Only(Step):
         return chunk.at(self.numbers[begin:end] - chunk.first)._replace(first=int(begin))
 
     def dropped(self, rows: Source) -> int:
-        """All that have no number here."""
+        """All rows but those of the numbers."""
         return count(rows) - len(self.numbers)
 
 
 @dataclass(frozen=True)
-class Without(Step):
+class Without(View):
     """All rows but those of these numbers (increasing)."""
 
     numbers: Numbers
@@ -126,7 +126,7 @@ class Without(Step):
 
 
 @dataclass(frozen=True)
-class Between(Step):
+class Between(View):
     """Rows start … stop−1."""
 
     start: int
@@ -142,8 +142,8 @@ class Between(Step):
         return count(rows) - max(min(self.stop, count(rows)) - self.start, 0)
 
 
-def seen(source: Source, *steps: Step) -> Source:
-    """The rows of a source after each of the steps in turn.
+def seen(source: Source, *views: View) -> Source:
+    """The rows of a source through each of the views in turn.
 
     Examples
     --------
@@ -152,8 +152,8 @@ def seen(source: Source, *steps: Step) -> Source:
     >>> part.head().X.ravel(), part.head().Y.ravel(), part.n
     (array([ 5.,  9., 17., 21.]), array([ -4.,  -7., -13., -16.]), 4)
     """
-    for step in steps:
-        source = source.map(step, step.inputs(), step.dropped(source))
+    for view in views:
+        source = source.map(view, view.inputs(), view.dropped(source))
     return source
 
 

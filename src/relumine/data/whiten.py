@@ -106,7 +106,7 @@ def summary_of(source: Source) -> Summary:
     """
     head = source.head()
     pivot = np.concatenate([head.X.mean(axis=0, dtype=np.float64), head.Y.mean(axis=0)])
-    for attempt in range(2):
+    for attempt in range(2):  # a second pass only where the first pivot was far from the mean
         n, total, first, second = source.reduce(partial(_shifted, pivot=pivot))
         shift = first / total
         covariance = second / total - np.outer(shift, shift)
@@ -176,7 +176,7 @@ def spanning(source: Source) -> tuple[Whitening, Array, Summary]:
 
 
 def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = None) -> Whitening:
-    """The whitening of a mean and a covariance, if the covariance is one of d independent inputs."""
+    """The whitening of a mean and a covariance; an error names inputs that are constant or depend on each other."""
     d = len(mean)
     if n <= d:
         raise InvalidInput(
@@ -200,7 +200,7 @@ def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = 
         last = _called(involved[-1], names)
         raise InvalidInput(
             f"the input columns {', '.join(_called(j, names) for j in involved)} are linearly dependent, or nearly: "
-            f"each follows from the others (smallest eigenvalue of their correlation {values[0]:.1e})",
+            "each follows from the others",
             argument="features" if names else "X",
             remedy=f"leave one of them out: ignore=[{last}]" if names else f"leave one of them out: column {last}, say",
         )

@@ -1,6 +1,7 @@
-"""How many units, and how strongly held: chosen on rows set aside, by a loss that a few wrong entries do not own.
+"""How many units, and how strong a ridge: chosen by validation, with a loss that a few wrong entries cannot dominate.
 
-Every fold begins elsewhere, so what the folds found are the starts of the members: nothing is fitted twice.
+Every fold starts from other random units. The networks that the folds found are where the members of the final model
+start from, so that nothing is fitted twice.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _TIE = 0.5
 
 
 @dataclass(frozen=True)
-class Asked:
+class Settled:
     """What the user has settled: ``width``, ``alpha``, both or neither; ``init``: a network to start from."""
 
     width: int | None
@@ -57,10 +58,10 @@ class Asked:
         return RIDGES if self.alpha is None else (*(r for r in RIDGES if r > self.alpha), self.alpha)
 
     @property
-    def look(self) -> Asked:
-        """A model that shows rows that do not belong: good enough to miss them, not so flexible as to fit them."""
+    def look(self) -> Settled:
+        """What a first look for outliers uses: few units and a strong ridge, so that outliers are not fitted."""
         width, alpha = 5 if self.width is None else self.width, 0.3 if self.alpha is None else self.alpha
-        return Asked(width, alpha, _FOLDS, self.init)
+        return Settled(width, alpha, _FOLDS, self.init)
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,11 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Rows that belong: ``samples``, their ``numbers``; those left ``out`` and how many ``times`` the usual error."""
+class Cleaned:
+    """``samples`` without outliers, and their row ``numbers``.
+
+    ``out``: numbers of the rows left out, each off by so many ``times`` the usual error.
+    """
 
     samples: Samples
     numbers: Numbers
@@ -98,27 +102,27 @@ class Kept:
     times: Array
 
     @classmethod
-    def all(cls, samples: Samples) -> Kept:
-        """None left out."""
+    def all(cls, samples: Samples) -> Cleaned:
+        """All rows kept."""
         return cls(samples, np.arange(len(samples.Y)), np.zeros(0, np.intp), np.zeros(0))
 
-    def without(self, out: Numbers, times: Array) -> Kept:
-        """Fewer rows: ``out`` counts the samples that are kept now."""
+    def without(self, out: Numbers, times: Array) -> Cleaned:
+        """The same with more rows left out: ``out`` are numbers among the samples that are kept now."""
         if not len(out):
             return self
         gone, far = np.append(self.out, self.numbers[out]), np.append(self.times, times)
-        return Kept(split(self.samples, out)[0], np.delete(self.numbers, out), gone, far)
+        return Cleaned(split(self.samples, out)[0], np.delete(self.numbers, out), gone, far)
 
 
-def choose_by_what_belongs(
-    samples: Samples, sigma: Activation, asked: Asked, rng: np.random.Generator
-) -> tuple[Kept, Choice]:
-    """Look for rows that do not belong, choose without them.
+def choose_without_outliers(
+    samples: Samples, sigma: Activation, asked: Settled, rng: np.random.Generator
+) -> tuple[Cleaned, Choice]:
+    """Find outliers, then choose width and strength without them.
 
-    The first look is at y alone: a value far beyond all others would spoil every fit. Looks at one width and strength
-    take little time; what only the chosen network shows is left out of the last fit.
+    The first look is at y alone: a value far beyond all others would spoil every fit. The next looks use one width and
+    strength, which takes little time. Outliers that only the chosen network shows are left out of the final fit.
     """
-    kept = Kept.all(samples)
+    kept = Cleaned.all(samples)
     kept = kept.without(*_beyond(samples.Y - np.median(samples.Y, axis=0), samples))
     for _ in range(_LOOKS if len(samples.Y) >= LEAST else 0):
         more = kept.without(*strays(kept.samples, choose(kept.samples, sigma, asked.look, rng)))
@@ -149,12 +153,12 @@ class _Table:
         return self.mean(errors, aside)
 
     def mean(self, errors: Array, rows: NDArray[np.bool_]) -> float:
-        """Mean of errors, each at most what belongs."""
+        """Mean of errors, where an outlier counts as the largest error that is none."""
         e, w = errors[rows], None if self.few.weight is None else self.few.weight[rows]
         return float(np.average(np.minimum(e, limit(np.sqrt(e), w) ** 2), weights=w))
 
     def compared(self) -> dict[Key, Array]:
-        """Errors of the candidates that every fold so far has reached: one it left alone did worse there."""
+        """Errors of the candidates that every fold so far has tried; a fold leaves out those that did worse before."""
         return {key: e for key, e in self.errors.items() if not np.isnan(e[self.seen]).any()}
 
     def best(self, keys: dict[Key, Array], tie: float) -> Key:
@@ -179,7 +183,7 @@ class _Table:
         return min((key for key in means if tied(key)), key=lambda key: (key[0], -key[1]))
 
 
-def choose(samples: Samples, sigma: Activation, asked: Asked, rng: np.random.Generator) -> Choice:
+def choose(samples: Samples, sigma: Activation, asked: Settled, rng: np.random.Generator) -> Choice:
     """Width and strength by validation in folds.
 
     The first fold tries all widths, as long as more units pay, the second the two best of them, the others one.
@@ -208,7 +212,7 @@ def choose(samples: Samples, sigma: Activation, asked: Asked, rng: np.random.Gen
 def _fold(
     table: _Table,
     problem: Problem,
-    asked: Asked,
+    asked: Settled,
     widths: Sequence[int],
     windows: dict[int, slice],
     aside: NDArray[np.bool_],
@@ -220,6 +224,7 @@ def _fold(
     tried: list[int] = []
     least = np.inf
     for k in widths:
+        # later folds go only through the part of the path around the best strength of the first fold
         ridges = asked.ridges[windows.get(k, slice(None))]
         if asked.init is None:
             nets = problem.path(k, ridges, np.random.default_rng([seed, k]))
@@ -228,7 +233,7 @@ def _fold(
         best, worse = np.inf, 0
         for at, (ridge, net) in enumerate(zip(ridges, nets)):
             if asked.alpha is not None and ridge != asked.alpha:
-                continue
+                continue  # only on the way to the strength that was asked for
             error = table.note((k, ridge), net, aside)
             best, worse = (error, 0) if error < best else (best, worse + 1)
             if worse == 0 and wider:
@@ -243,7 +248,7 @@ def _fold(
 
 
 def _narrowed(table: _Table, widths: Sequence[int], count: int) -> list[int]:
-    """The widths, so many of them, that did best so far."""
+    """The ``count`` widths that did best so far, increasing."""
     errors = {key: e for key, e in table.compared().items() if key[0]}
     if count == 1 and errors:
         return [table.best(errors, 0.0)[0]]
@@ -262,7 +267,7 @@ def _chosen(table: _Table, key: Key, numbers: Numbers, fold_of: Numbers) -> Choi
     return Choice(*key, error, starts, numbers, residuals, table.few.weight, used, tried)
 
 
-def _widths(asked: Asked, distinct: int, d: int) -> list[int]:
+def _widths(asked: Settled, distinct: int, d: int) -> list[int]:
     if asked.init is not None and asked.init.m:
         return [asked.init.m]
     if distinct < _FEW or asked.width == 0:
@@ -295,9 +300,9 @@ def _taken(samples: Samples, numbers: Numbers) -> Samples:
 
 
 def strays(samples: Samples, choice: Choice) -> tuple[Numbers, Array]:
-    """Rows that do not belong, worst first, and how many times the usual error (the median) each is off.
+    """Outliers, worst first, and how many times the usual error (the median) each is off.
 
-    Rows that were set aside are judged by the network that has not seen them, all others by all networks.
+    A row that a fold set aside is judged by that fold's network, which has not seen it; any other by their mean.
     """
     if choice.residuals is None:
         return np.zeros(0, np.intp), np.zeros(0)
@@ -309,7 +314,7 @@ def strays(samples: Samples, choice: Choice) -> tuple[Numbers, Array]:
 
 
 def _beyond(E: Array, samples: Samples) -> tuple[Numbers, Array]:
-    """Rows of errors E (n, q) that do not belong, worst first, and how many times the median each is off."""
+    """Outliers among errors E (n, q), worst first, and how many times the median each is off."""
     usual = np.median(np.abs(E), axis=0)
     r = np.linalg.norm(E / np.where(usual > 0.0, usual, np.inf), axis=1)
     spread = 1.4826 * np.median(np.abs(samples.Y - np.median(samples.Y, axis=0)), axis=0)

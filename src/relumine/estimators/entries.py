@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from relumine.arrays import Array
 from relumine.estimators.outliers import exceeded, few, tail_end
 
-_ENDLESS = np.finfo(float).max  # and not inf, so that none of it is 0
+_ENDLESS = np.finfo(float).max  # a range without end; not inf, which times a share of 0 would be NaN
 
 
 @dataclass(frozen=True)
 class Entries:
-    """Columns as they were seen: entries from ``low`` to ``high``, their ``mean`` and ``spread``, all (d,).
+    """What the columns of x looked like: plausible entries from ``low`` to ``high``, ``mean`` and ``spread``, all (d,).
 
     ``correlation`` (d, d), with ``ridge`` = d/n on its diagonal: what n rows leave open about it.
     """

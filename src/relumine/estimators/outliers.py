@@ -1,4 +1,4 @@
-"""Rows that do not belong: errors far beyond where the tail of the other errors leads.
+"""Outliers: rows whose error lies far beyond where the tail of the other errors leads.
 
 Errors have heavy tails in real tables, so no number of standard deviations tells a wrong entry from a rare one. The
 tail itself does: if a share p of the errors exceeds q(p), and q grows like p^(−1/a) from one share to a smaller one, it
@@ -58,9 +58,9 @@ def few(beyond: NDArray[np.bool_], weight: Array | None) -> bool:
 
 
 def limit(r: Array, weight: Array | None = None) -> float:
-    """Beyond this lie rows that do not belong, for errors r ≥ 0 (n,): the end of their tail.
+    """The error beyond which a row is an outlier, for errors r ≥ 0 (n,): the end of their tail.
 
-    inf where no row is beyond, or so many that they are a kind of row.
+    inf where no row is beyond, or so many that they must be a kind of row of their own and no wrong entries.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`TwoLayerRegressor`: exact where the data are, regularised where they are noisy and few."""
+"""`TwoLayerRegressor`: the exact network where the data come from one; else a regularised fit for noisy data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ except ImportError as error:  # pragma: no cover
     raise ImportError("relumine.estimators needs scikit-learn: pip install scikit-learn") from error
 
 from relumine import activations
+from relumine.arguments import is_number, whole
 from relumine.arrays import Array
 from relumine.data.holdout import split
 from relumine.data.moments import MomentSums, features_needed
 from relumine.data.sources import Samples
-from relumine.estimators.choice import Asked, Choice, Kept, choose, choose_by_what_belongs
+from relumine.estimators.choice import Choice, Cleaned, Settled, choose, choose_without_outliers
 from relumine.estimators.entries import Entries
 from relumine.estimators.outliers import exceeded
 from relumine.estimators.regularised import Problem, Reach, average
@@ -43,9 +44,10 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     Data that come from a network are recovered exactly. Other data are fitted by regularised least squares: the number
     of units and the strength of a ridge on their output weights are chosen on rows set aside, ridge regression without
-    units included, by a loss that a few wrong entries do not own. Each fold begins elsewhere, and the mean of the
-    ``members`` networks that they found, refitted to all rows, is returned as one. Rows that do not belong to the
-    others are named in a warning and left out; entries of x far beyond their column are named and replaced.
+    units included, by a loss that a few wrong entries cannot dominate. Each fold starts from other random units; the
+    ``members`` networks that they found are refitted to all rows, and their mean is returned as one network.
+    Rows that do not belong to the others are named in a warning and left out; entries of x far beyond their column are
+    named and replaced.
 
     Parameters
     ----------
@@ -131,6 +133,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if (weight > 0.0).sum() < 2:
                 raise InvalidInput("sample_weight leaves fewer than two rows")
+            # scikit-learn asks that a row of weight zero is the same as no row
             X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
         for name, values in (("X", X), ("y", y)):
             if np.abs(values).max() > _LARGEST:
@@ -157,13 +160,14 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     def _fit(self, samples: Samples, init: Network | None, rng: np.random.Generator, crew: Crew) -> None:
         sigma = activations.get(self.activation if init is None else init.activation)
-        asked = Asked(self.width, None if self.alpha is None else float(self.alpha), self.members, init)
+        asked = Settled(self.width, None if self.alpha is None else float(self.alpha), self.members, init)
         if self.robust:
-            kept, choice = choose_by_what_belongs(samples, sigma, asked, rng)
+            kept, choice = choose_without_outliers(samples, sigma, asked, rng)
         else:
-            kept, choice = Kept.all(samples), choose(samples, sigma, asked, rng)
+            kept, choice = Cleaned.all(samples), choose(samples, sigma, asked, rng)
         self._say(kept, choice)
         samples, self.outliers_, self._errors = kept.samples, kept.out, choice.errors
+        # exact recovery must not see numbers that were replaced
         untouched = split(samples, np.flatnonzero(np.isin(kept.numbers, self.wrong_entries_[:, 0])))[0]
         self.recovery_ = self._exact(untouched, choice, rng) if self.exact and init is None else None
         if self.recovery_ is not None:
@@ -195,7 +199,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             stacklevel=3,
         )
 
-    def _say(self, kept: Kept, choice: Choice) -> None:
+    def _say(self, kept: Cleaned, choice: Choice) -> None:
         """Warn where there are no units, and about rows that were left out."""
         if not choice.width and self.width != 0:
             why = (
@@ -239,13 +243,10 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
 
     def _check(self) -> None:
         for name, value, least in (("width", self.width, 0), ("members", self.members, 1)):
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if value is not None and (not whole or value < least):
-                raise InvalidInput(f"{name} must be a whole number, at least {least}; got {value!r}")
-        if self.alpha is not None:
-            number = isinstance(self.alpha, int | float | np.number) and not isinstance(self.alpha, bool)
-            if not number or not 0.0 <= self.alpha < float("inf"):
-                raise InvalidInput(f"alpha must be a finite number ≥ 0 or None (choose it), got {self.alpha!r}")
+            if value is not None:
+                whole(name, value, least)
+        if self.alpha is not None and not (is_number(self.alpha) and 0.0 <= self.alpha < float("inf")):
+            raise InvalidInput(f"alpha must be a finite number ≥ 0 or None (choose it), got {self.alpha!r}")
 
     # -- the moment stage, in pieces -------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ _PLATEAU, _GAIN = 2, 4e-2
 
 @dataclass(frozen=True)
 class Reach:
-    """Where rows were seen: principal component j of x between ``low`` and ``high`` (r,), in white coordinates."""
+    """The range of the rows that were seen: ``low`` and ``high`` (r,) of each principal component of x, whitened."""
 
     white: Whitening
     low: Array

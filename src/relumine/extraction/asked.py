@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from relumine.activations import Activation
+from relumine.arguments import generator, is_number, is_whole, one_of, positive, whole
 from relumine.extraction.boxes import Box, Form
 from relumine.extraction.queries import Queries
 from relumine.extraction.random_rows import PROBE
@@ -45,18 +46,18 @@ class Manner:
     resume: bool = False
 
     def __post_init__(self) -> None:
-        _one_of("rows", self.rows, (None, "one", "many"))
+        one_of("rows", self.rows, (None, "one", "many"))
         if self.columns is not None and (isinstance(self.columns, str) or not len(self.columns)):
             raise InvalidInput(
                 f"columns is a list of names, one for each input; got {self.columns!r}", argument="columns"
             )
         for name, least in (("batch", 1), ("workers", 1), ("retries", 0)):
-            _whole(name, getattr(self, name), least)
-        _positive("timeout", self.timeout)
-        if not (isinstance(self.pause, int | float | np.number) and self.pause >= 0.0):
+            whole(name, getattr(self, name), least)
+        positive("timeout", self.timeout)
+        if not (is_number(self.pause) and self.pause >= 0.0):
             raise InvalidInput(f"pause is a number of seconds, got {self.pause!r}", argument="pause")
         if self.rate_limit is not None:
-            _positive("rate_limit", self.rate_limit, " of rows per second")
+            positive("rate_limit", self.rate_limit, " of rows per second")
         if self.resume and self.save is None:
             raise InvalidInput(
                 "resume=True needs save=, the file with the queries of the run to go on from", argument="save"
@@ -97,15 +98,15 @@ class Shape:
     widths: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
-        if self.width is not None and not _is_whole(self.width, 0):
+        if self.width is not None and not is_whole(self.width, 0):
             raise InvalidInput(
                 f"width must be a whole number ≥ 0 or None (find it), got {self.width!r}", argument="width"
             )
-        if self.depth is not None and not _is_whole(self.depth, 1):
+        if self.depth is not None and not is_whole(self.depth, 1):
             raise InvalidInput(f"depth is a number of hidden layers, at least 1; got {self.depth!r}", argument="depth")
         if self.widths is None:
             return
-        good = np.ndim(self.widths) == 1 and len(self.widths) and all(_is_whole(m, 1) for m in self.widths)
+        good = np.ndim(self.widths) == 1 and len(self.widths) and all(is_whole(m, 1) for m in self.widths)
         if not good or self.depth not in (None, len(self.widths)) or self.width is not None:
             raise InvalidInput(
                 f"widths are the units of each hidden layer, as many as depth says; got {self.widths!r}",
@@ -146,16 +147,16 @@ def check(options: Mapping[str, Any]) -> Asked:
     dim, budget, growth = left.pop("dim"), left.pop("budget"), left.pop("growth", 1.5)
     queries, link, rng = left.pop("queries"), left.pop("link"), left.pop("rng")
     seconds, progress = left.pop("seconds"), left.pop("progress", None)
-    _one_of("queries", queries, ("chosen", "random"))
-    _one_of("link", link, (None, *LINKS))
+    one_of("queries", queries, ("chosen", "random"))
+    one_of("link", link, (None, *LINKS))
     if dim is not None:
-        _whole("dim", dim, 1)
+        whole("dim", dim, 1)
     if budget is not None:
-        _whole("budget", budget, 2 * PROBE)
-    if not (isinstance(growth, int | float | np.number) and growth > 1.0):
+        whole("budget", budget, 2 * PROBE)
+    if not (is_number(growth) and growth > 1.0):
         raise InvalidInput(f"growth must be above 1, got {growth!r}", argument="growth")
     if seconds is not None:
-        _positive("seconds", seconds)
+        positive("seconds", seconds)
     shape, manner, region = _group(Shape, left), _group(Manner, left), _group(Region, left)
     if link is not None and region.sampler is not None:
         raise InvalidInput("link= and sampler= cannot be combined", argument="link")
@@ -202,29 +203,5 @@ def _target(target: Path, resume: bool) -> None:
 
 def _seed(rng: Any) -> int:
     """A number from which the random streams of the run are drawn."""
-    try:
-        generator = np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            f"rng must be a whole number ≥ 0, a numpy Generator or None; got {rng!r}", argument="rng"
-        ) from None
-    return int(rng) if isinstance(rng, int | np.integer) else int(generator.integers(2**63))
-
-
-def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    if not any(value is known or value == known for known in allowed):
-        raise InvalidInput(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}", argument=name)
-
-
-def _is_whole(value: Any, least: int) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if not _is_whole(value, least):
-        raise InvalidInput(f"{name} must be a whole number, at least {least}; got {value!r}", argument=name)
-
-
-def _positive(name: str, value: Any, what: str = "") -> None:
-    if not (isinstance(value, int | float | np.number) and not isinstance(value, bool) and value > 0.0):
-        raise InvalidInput(f"{name} must be a positive number{what}, got {value!r}", argument=name)
+    found = generator(rng)
+    return int(rng) if isinstance(rng, int | np.integer) else int(found.integers(2**63))

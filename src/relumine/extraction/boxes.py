@@ -100,6 +100,9 @@ class Form:
         return Box(named(ask, self.columns), name, kind, len(self.columns), self.columns)
 
 
+_MODELS = (".h5", ".keras", ".pkl", ".pickle", ".joblib", ".pt", ".pth", ".safetensors", ".npz", ".tflite", ".pb")
+
+
 def open_box(f: Any, timeout: float = 300.0, form: Form | None = None) -> Box:
     """A box from a callable, an estimator, a torch module, "module:function", an ONNX file, or a command.
 
@@ -117,6 +120,11 @@ def open_box(f: Any, timeout: float = 300.0, form: Form | None = None) -> Box:
             f = shlex.split(f)
         except ValueError as error:
             raise InvalidInput(f"the command {f!r} cannot be split into words: {error}") from None
+        if len(f) == 1 and f[0].lower().endswith(_MODELS):
+            raise InvalidInput(
+                f"{f[0]}: of model files only .onnx can be asked",
+                remedy="load the model in Python and pass it, or a function that calls it",
+            )
     if isinstance(f, Sequence) and f and all(isinstance(word, str) for word in f):
         return _command([*f], timeout)
     if type(f).__module__ != "builtins" and hasattr(f, "state_dict") and hasattr(f, "parameters"):
@@ -140,7 +148,10 @@ def _imported(module: str, name: str) -> Callable[[Array], Any]:
     try:
         found: Any = import_module(module)
     except (Exception, SystemExit) as error:  # the user's own code runs here, and may raise anything
-        raise InvalidInput(f"{module} cannot be imported ({type(error).__name__}: {error})") from error
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+        where = f"there is no {module.partition('.')[0]}.py here, nor an installed package of that name"
+        why = where if missing else f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"{module} cannot be imported ({why})") from error
     try:
         for part in name.split("."):
             found = getattr(found, part)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from relumine.activations import Activation
-from relumine.arrays import Array
+from relumine.arrays import Array, is_single
 from relumine.extraction.chosen import ROUGH, Chosen, chosen_queries
 from relumine.extraction.deep.depth import is_deep
 from relumine.extraction.judge import BoxEvidence, certificate, judge
@@ -225,6 +225,5 @@ def _shaped(net: Network, log: Queries) -> Network:
 def _same_box(log: Queries) -> None:
     """Refuse to go on from another box's answers."""
     saved = log.some(_AGAIN)[1]
-    single = bool((saved.astype(np.float32) == saved).all())
-    if not log.apart(_AGAIN) <= (1e-5 if single else _REPEATS):
+    if not log.apart(_AGAIN) <= (1e-5 if is_single(saved) else _REPEATS):
         raise InvalidInput(f"the queries saved in {log.file} were answered by another box")

@@ -62,6 +62,14 @@ class Extraction(Recovery):
         return _ADVICE.get(self.status, self.status.advice)
 
     @property
+    def headline(self) -> str:
+        """One sentence: what was recovered, or that nothing was."""
+        nothing = not (self.ok or self.network.m or self.rest or np.isfinite(self.certificate.residual))
+        if nothing and self.status is Status.NOT_RECOVERED:
+            return "Not recovered: this black box does not answer as a network of this kind would."
+        return super().headline
+
+    @property
     def recovery(self) -> Recovery:
         """The result of the last recovery, without the queries."""
         return Recovery(**{f.name: getattr(self, f.name) for f in fields(Recovery)})

@@ -1,4 +1,4 @@
-"""What a box is that lines do not recover: told by about a hundred rows, and by what the user can do about it.
+"""What kind of function a box is, if lines did not recover it: told from about a hundred rows, with what to do then.
 
 At random places x and in random directions u the box is asked at x, x ± hu and x ± hu/2. With
 

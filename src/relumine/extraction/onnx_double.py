@@ -1,4 +1,4 @@
-"""An ONNX file as a box: its numbers, not its labels, computed in double: weights are exact, only arithmetic rounds."""
+"""An ONNX file as a box, computed in double precision: its scores and not its labels; only the arithmetic rounds."""
 
 from __future__ import annotations
 

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
+from relumine.extraction import saved
 from relumine.extraction.boxes import Box, call, calls
 from relumine.extraction.log import Log
-from relumine.formats.files import write_atomically
-from relumine.formats.npz import arrays
 from relumine.links import Link
-from relumine.results import InvalidInput, RelumineError
+from relumine.results import InvalidInput, RelumineError, counted
 from relumine.run import Run
 
-_MOST_BYTES = 1 << 34  # of a file of saved queries
 _EVERY = 10.0  # seconds between savings, at least
 _SHARE = 20.0  # times as long as one takes: a log of a gigabyte takes seconds
 _NOT_FINITE = "the values are NaN or infinite"
@@ -297,9 +295,12 @@ class Queries:
     def _give_up(self, word: str) -> None:
         self.save()
         kept = f"; the {len(self.log)} answers so far are saved in {self.file}" if self.file and len(self.log) else ""
+        # what most often is behind it, where nothing was ever answered
+        known = len(self.log) or isinstance(self._raised, OSError)
+        inputs = "" if known else f"; does it take {counted(self.dim, 'input')}?"
         raise BlackBoxFailed(
             f"the black box {self.box.name} does not answer: {word} ({self.calls} calls, {self.retried} of them new "
-            f"tries, {len(self.log)} rows answered){kept}"
+            f"tries, {len(self.log)} rows answered){kept}{inputs}"
         ) from self._raised
 
     # -- what is known -----------------------------------------------------------------------------------------
@@ -357,9 +358,9 @@ class Queries:
 
     def apart(self, rows: int) -> float:
         """How far second answers to a few rows are from the first, over the size of those."""
-        X, saved = self.some(rows)
-        size = np.abs(saved).max(axis=0) + saved.std(axis=0)
-        apart = np.nanmax(np.abs(self.again(X) - saved), axis=0)
+        X, first = self.some(rows)
+        size = np.abs(first).max(axis=0) + first.std(axis=0)
+        apart = np.nanmax(np.abs(self.again(X) - first), axis=0)
         return float(np.max(np.divide(apart, size, out=np.where(apart > 0.0, np.inf, 0.0), where=size > 0.0)))
 
     def save(self) -> None:
@@ -371,42 +372,16 @@ class Queries:
         y = y[:, 0] if self._plain else y
         # where lines failed and no random row was answered either, a resumed run begins with lines again
         way = "chosen" if self.aside and not self.n else self.way
-        told, seed = np.array([*way.encode()], dtype=np.float64), _halves(self.seed)
-        write_atomically(self.file, lambda file: np.savez(file, X=X, y=y, way=told, seed=seed))
+        saved.write(self.file, X, y, way, self.seed)
         self._saved = time.monotonic()
         self._every = max(_EVERY, _SHARE * (self._saved - began))
 
     def resume(self) -> None:
         """Read what an earlier run saved."""
         assert self.file is not None
-        found = arrays(self.file, ("X", "y", "way", "seed"), most=_MOST_BYTES)
-        X, y = found.get("X", np.zeros(0)), found.get("y", np.zeros(0))
-        if not {"X", "y"} <= set(found) or X.ndim != 2 or y.ndim not in (1, 2) or len(X) != len(y) or 0 in y.shape[1:]:
-            held = ", ".join(f"{name} {array.shape}" for name, array in found.items()) or "nothing"
-            raise InvalidInput(f"{self.file} does not hold saved queries, X (n, d) and y (n,) or (n, q): it has {held}")
-        if X.shape[1] != self.dim:
-            raise InvalidInput(f"the saved queries in {self.file} have {X.shape[1]} inputs, the box has {self.dim}")
-        if not len(X):
-            raise InvalidInput(f"{self.file} holds no answers to go on from; name another file, or remove it")
-        if np.iscomplexobj(X) or np.iscomplexobj(y) or not (np.isfinite(X).all() and np.isfinite(y).all()):
-            raise InvalidInput(f"{self.file} holds NaN, infinite or complex values")
+        X, y, way, seed = saved.read(self.file, self.dim)
         self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1
         self.resumed = True
-        self._remember(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64).reshape(len(X), -1))
-        way, seed = (np.asarray(found.get(name, [])).ravel()[:16] for name in ("way", "seed"))
-        if (
-            len(seed) == 2
-            and (way >= 0.0).all()
-            and (way < 256.0).all()
-            and (seed >= 0.0).all()
-            and (seed < 2.0**32).all()
-        ):
-            self.way, self.seed = (
-                bytes(way.astype(np.uint8)).decode(errors="replace"),
-                int(seed[0]) << 32 | int(seed[1]),
-            )
-
-
-def _halves(seed: int) -> Array:
-    """Its upper and lower 32 bits: a double has 53."""
-    return np.array([seed >> 32, seed & 0xFFFFFFFF], dtype=np.float64)
+        self._remember(X, y.reshape(len(X), -1))
+        if way is not None and seed is not None:
+            self.way, self.seed = way, seed

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, is_single
 from relumine.data.digits import digits_of
 from relumine.extraction.judge import BoxEvidence, certificate, judge, lines_contradict, stopped
 from relumine.extraction.queries import BlackBoxFailed, Queries
@@ -266,7 +266,7 @@ class RandomRows:
 
 def _single(y: Array) -> bool:
     """Whether the answers are single-precision numbers (whole numbers alone do not tell)."""
-    return bool((np.abs(y) < 1e30).all() and (y.astype(np.float32) == y).all() and (y % 1.0).any())
+    return is_single(y) and bool((np.abs(y) < 1e30).all() and (y % 1.0).any())
 
 
 def _rms(difference: Array) -> Array:

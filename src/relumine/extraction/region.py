@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arguments import is_whole
 from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.boxes import Box
@@ -150,7 +151,7 @@ class Region:
         base, moving = np.zeros(d), np.ones(d, dtype=bool)
         for key, value in self.fixed.items():
             at = [*columns].index(key) if columns is not None and key in columns else key
-            if not isinstance(at, int | np.integer) or isinstance(at, bool) or not 0 <= at < d:
+            if not is_whole(at, 0) or at >= d:
                 known = f"its name, one of {', '.join(columns[:_SHOWN])}, …, or " if columns else ""
                 raise InvalidInput(
                     f"fixed names an input {key!r}, and there is none",

@@ -1,1 +1,1 @@
-"""What iterates over the samples."""
+"""Fits by least squares: whatever passes over the prepared rows again and again."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.data.whiten import Whitening
 from relumine.fit.fisher import Factor, columns, factor, fisher, parameter_count
 from relumine.fit.leverage import Confirmation, leverages
@@ -66,10 +66,9 @@ def _probes(U: Array, count: int) -> Array:
     """Unit vectors (w, b): ``count`` at random, and nine biases along each of the first 64 fitted directions."""
     V = np.random.default_rng(0).normal(size=(count, U.shape[1]))
     biases = np.linspace(-2.0, 2.0, 9)
-    w = U[:64, :-1] / np.maximum(np.linalg.norm(U[:64, :-1], axis=1, keepdims=True), np.finfo(float).tiny)
+    w = unit_rows(U[:64, :-1])
     along = np.column_stack([np.repeat(w, biases.size, axis=0), np.tile(biases, len(w))])
-    P = np.concatenate([V, along])
-    return np.asarray(P / np.linalg.norm(P, axis=1, keepdims=True))
+    return unit_rows(np.concatenate([V, along]))
 
 
 class Inference(NamedTuple):

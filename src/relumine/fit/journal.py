@@ -119,7 +119,7 @@ class Journal:
             self.write()
 
     def write(self) -> None:
-        """To disk, now."""
+        """Write all entries to disk now."""
         began = time.monotonic()
         arrays: dict[str, Array] = {"nothing": np.zeros(1)}
         facts = []

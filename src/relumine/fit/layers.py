@@ -315,7 +315,7 @@ def _gram(H: Array, omega: Array) -> Array:
 
 
 def _inverse_root(S: Array) -> Array:
-    """P with PᵀSP = 1, an upper triangle; for what hardly varies, or never does, a little is put in its place."""
+    """Upper triangular P with PᵀSP = 1; variances that are nearly zero are raised to a small number first."""
     size = float(np.trace(S)) / max(len(S), 1)
     R = np.linalg.cholesky(S + (_VARIES * size + np.finfo(float).tiny) * np.eye(len(S))).T
     return np.asarray(np.linalg.inv(R), dtype=np.float64)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.fit.projection import Linearisation, Projection, project
 from relumine.fit.rows import Rows
 from relumine.fit.sign_free import Shape
@@ -86,7 +86,7 @@ class Fit:
         return self.state.history[-1]
 
     def ended(self, reason: str) -> Fit:
-        """The same, and why it goes no further."""
+        """The same fit with the reason why it goes no further."""
         return Fit(self.at, replace(self.state, reason=reason))
 
 
@@ -165,7 +165,7 @@ def step(
 
 
 def _finished(fit: Fit, schedule: Schedule) -> str:
-    """Why there is nothing more to do, if so."""
+    """The reason why there is nothing more to do; empty if there is."""
     history, plateau = fit.history, schedule.plateau
     if len(history) > schedule.steps:
         return "step limit"
@@ -196,7 +196,4 @@ def _size(rows: Rows) -> float:
 
 def _normalised(U: Array, shape: Shape) -> Array:
     """Rows of length 1 where the scale does not matter."""
-    if not shape.homogeneous:
-        return U
-    norms = np.linalg.norm(U, axis=1, keepdims=True)
-    return np.asarray(U / np.where(norms > 0.0, norms, 1.0))
+    return unit_rows(U) if shape.homogeneous else U

@@ -63,7 +63,7 @@ def unseen_share(confirmed: int, level: float = 0.95) -> float:
 
 
 def leverages(rows: MemoryRows, at: Factor) -> Array:
-    """H (n, q): of every row and output, between 0 and 1.
+    """h (n, q): of every row and output, between 0 and 1.
 
     For many rows an estimate from 64 random projections, |Ω L⁻¹R⁻¹j|², and the exact value where that is not small.
     """

@@ -138,7 +138,7 @@ class Unknowns:
         return float(np.vdot(self.U, other.U) + np.vdot(self.A, other.A) + np.vdot(self.tau, other.tau))
 
     def plus(self, t: float, other: Unknowns) -> Unknowns:
-        """Self + t·other."""
+        """self + t·other."""
         return Unknowns(self.U + t * other.U, self.A + t * other.A, self.tau + t * other.tau)
 
 
@@ -218,11 +218,15 @@ class Linearisation:
 
         E = Σ_i e'(z_i)(v_i·x̃) + δτ·x̃ with v_i = A_i δu_i + δA_i u_i/degree, and Σ E e(z_i) = u_i·(Σ E e'(z_i)x̃)/degree.
         """
-        (rows, model), at, degree = self.light, self.at, self.at.model.shape.degree or 1.0
-        V = (at.A * x.U + x.A / degree * at.U).astype(self.precision)
-        part = partial(passes.product_homogeneous, model=model, V=V, dtau=x.tau.astype(self.precision), free=rows.free)
-        P, tail = (sums / rows.total for sums in rows.sum(part, len(at.U), self.precision))
+        at, degree = self.at, self.at.model.shape.degree or 1.0
+        P, tail = self._pulled(at.A * x.U + x.A / degree * at.U, x.tau)
         return at.A * P, np.einsum("ij,kij->ki", at.U, P)[:, :, None] / degree, tail
+
+    def _pulled(self, V: Array, dtau: Array) -> Sums:
+        """Σ ω E e'(z_i)x̃ (k, m, d+1) and Σ ω E x̃ (k, free, 1), over Σω, for k changes."""
+        (rows, model), one = self.light, self.precision
+        part = partial(passes.product_homogeneous, model=model, V=V.astype(one), dtau=dtau.astype(one), free=rows.free)
+        return tuple(sums / rows.total for sums in rows.sum(part, len(model.U), one))
 
     def normal_matrix(self) -> Array:
         """The Gauss–Newton matrix in U with A and τ eliminated (Kaufman's approximation), (m(d+1), m(d+1)), over Σω.

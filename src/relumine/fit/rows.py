@@ -26,7 +26,9 @@ Sums = tuple[Array, ...]
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
 _CHUNK_NUMBERS = 1 << 16  # double precision numbers in one block of hidden values: 512 kB, the second-level cache
-_KEPT, _KEPT_ALWAYS = 1 << 23, 1 << 21  # numbers, 64 and 16 MB, that may be remembered of smooth and of other units
+# numbers that may be remembered: 64 MB of smooth units, which keep more than one array, 256 MB of others. Without, a
+# student of (100,100) at n/p = 5 computes its hidden values four times a step, a quarter of the time of its passes
+_KEPT, _KEPT_ALWAYS = 1 << 23, 1 << 25
 _SINGLE = 1 << 28  # numbers of X̃, 1 GB, up to which a copy in single precision is worth its memory, half of X̃
 _CHUNK_ROWS = 512  # the fewest rows of a block: a GEMM with fewer is slow, whatever the cache holds
 

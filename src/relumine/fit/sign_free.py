@@ -34,7 +34,7 @@ class Shape:
 
     @property
     def degree(self) -> float | None:
-        """K if e(z) = e'(z)·z/k for every z, else None: e is homogeneous of that degree."""
+        """k if e(z) = e'(z)·z/k for every z, else None: e is homogeneous of that degree."""
         degree = self.activation.homogeneity
         return degree if self.homogeneous and degree and (degree == 1 or self.half[0] == 0.0) else None
 

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
+from relumine.fit.conjugate import conjugate_gradients
 from relumine.fit.leverage import Confirmation, carrying
 from relumine.fit.passes import Model
+from relumine.fit.precondition import precondition
 from relumine.fit.projection import Linearisation, Projection, Unknowns, project
 from relumine.fit.rows import Block, Kept, MemoryRows, Sums, chunk_rows
-from relumine.fit.solvers import conjugate_gradients
 
 Numbers = NDArray[np.intp]
 
@@ -69,8 +70,8 @@ def _fitted(rows: MemoryRows, lin: Linearisation, targets: Array) -> Array | Non
     U, A, tail = (part / rows.total for part in pulled)
     tau = np.zeros_like(tail)
     tau[:, rows.free] = tail[:, rows.free]
-    b = Unknowns(U, A - at.C @ tail, tau)
-    found = conjugate_gradients(lin, b, np.zeros(len(at.U)), _TOLERANCE, _CAP)
+    b, none = Unknowns(U, A - at.C @ tail, tau), np.zeros(len(at.U))
+    found = conjugate_gradients(lin, b, none, _TOLERANCE, _CAP, precondition(lin, none))
     if not found.converged:
         return None
     step = chunk_rows(max(rows.columns, k * len(at.U)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dposv
 
 from relumine.arrays import Array
-from relumine.fit.precondition import Preconditioner, precondition
+from relumine.fit.conjugate import conjugate_gradients
+from relumine.fit.precondition import precondition
 from relumine.fit.projection import Linearisation, Unknowns
 
 _COARSEST, _FINEST = 0.1, 1e-4  # relative tolerance of a step; below the second single precision gives little
@@ -63,7 +63,7 @@ class ConjugateGradients:
         if not np.isfinite(self.lin.slopes[0]).all():  # an activation that overflows
             return None
         b = Unknowns(g, np.zeros_like(at.A), np.zeros((at.U.shape[1], at.A.shape[1])))
-        found = conjugate_gradients(self.lin, b, damping, self.tolerance, self.cap)
+        found = conjugate_gradients(self.lin, b, damping, self.tolerance, self.cap, precondition(self.lin, damping))
         step = found.x.U
         if not np.isfinite(step).all() or not step.any():
             return None
@@ -80,45 +80,6 @@ def _forcing(lin: Linearisation) -> float:
     """
     loss = max(lin.at.loss / max(lin.rows.norm2, np.finfo(float).tiny), _BOTTOM)
     return float(np.clip(max(loss**0.25, (_BOTTOM / loss) ** 0.5), _FINEST, _COARSEST))
-
-
-class Solved(NamedTuple):
-    """An approximate solution x of (H + λ)x = b, what is left of b, the products it took, and whether it got there."""
-
-    x: Unknowns
-    rest: Unknowns
-    products: int
-    converged: bool
-
-
-def conjugate_gradients(
-    lin: Linearisation,
-    b: Unknowns,
-    damping: Array,
-    tolerance: float,
-    cap: int,
-    way: Callable[[Linearisation, Array], Preconditioner] = precondition,
-) -> Solved:
-    """Solve until what is left of b, in the norm of the preconditioner, is ``tolerance`` of b; damping (m,)."""
-    apply = way(lin, damping)
-    x, r = b.plus(-1.0, b), b
-    z = apply(r)
-    p, rz = z, r.dot(z)
-    target = tolerance**2 * rz
-    count = 0
-    while count < cap and rz > target and not (lin.run is not None and lin.run.over):
-        count += 1
-        Hp = lin.product(p)
-        full = Unknowns(Hp.U + damping[:, None] * p.U, Hp.A, Hp.tau)
-        curvature = p.dot(full)
-        if not np.isfinite(curvature) or curvature <= 0.0:
-            break
-        t = rz / curvature
-        x, r = x.plus(t, p), r.plus(-t, full)
-        z = apply(r)
-        rz, previous = r.dot(z), rz
-        p = z.plus(rz / previous, p)
-    return Solved(x, r, count, rz <= target)
 
 
 def choose(lin: Linearisation) -> Solver:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.data.moments import estimate_tensors
-from relumine.fit.rows import Block, MemoryRows, Sums
+from relumine.fit.passes import Model
+from relumine.fit.rows import Block, MemoryRows, Sums, chunk_rows, prepare
 from relumine.tensors.span import dominant_span
 from relumine.tensors.spm import span_of_powers, subspace_power
 from relumine.tensors.symmetric import packed_size
@@ -21,8 +22,7 @@ _SAME = 0.9  # cosine from which two ends of the power iteration are one: units 
 
 def random_directions(rng: np.random.Generator, k: int, D: int) -> Array:
     """k vectors (w, b) uniform on the sphere of R^D, D = d+1."""
-    U = rng.normal(size=(k, D))
-    return np.asarray(U / np.linalg.norm(U, axis=1, keepdims=True))
+    return unit_rows(rng.normal(size=(k, D)))
 
 
 def second_moment_span(rows: MemoryRows, width: int) -> Array:
@@ -34,6 +34,12 @@ def second_moment_span(rows: MemoryRows, width: int) -> Array:
     d = rows.X.shape[1] - 1
     if rows.outputs == 1 and d >= _KRYLOV * (width + _SPARE):
         return _krylov_span(rows, width)
+    return dominant_span(_pooled(rows), width)[0]
+
+
+def _pooled(rows: MemoryRows, without: Array | None = None) -> Array:
+    """The squares (d, d) of the outputs' second moments, ``without`` some directions (d, r), orthonormal."""
+    d = rows.columns - 1
     pooled = np.zeros((d, d))
     for output in range(rows.outputs):
 
@@ -42,8 +48,11 @@ def second_moment_span(rows: MemoryRows, width: int) -> Array:
             return ((Z * B.weigh(B.Y[:, output])[:, None]).T @ Z,)
 
         M = rows.sum(part, d)[0] / rows.total
+        if without is not None:
+            M -= without @ (without.T @ M)
+            M -= (M @ without) @ without.T
         pooled += M @ M  # squares add up whatever the signs of the outputs' weights
-    return dominant_span(pooled, width)[0]
+    return pooled
 
 
 def _second_moment(rows: MemoryRows, V: Array) -> Array:
@@ -101,6 +110,43 @@ def inside(rows: MemoryRows, span: Array) -> MemoryRows:
     """
     X = np.column_stack([rows.X[:, :-1] @ span.T, rows.X[:, -1]])
     return replace(rows, X=X, kept=(), step=0)
+
+
+def few_inside(rows: MemoryRows, span: Array, most: int) -> tuple[MemoryRows, Array]:
+    """At most so many rows inside a span (r, d), white again; and B (r+1, d+1): a direction u of theirs is uB of all.
+
+    Examples
+    --------
+    >>> from relumine.fit.rows import prepare
+    >>> rows, _ = prepare(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]), np.ones((4, 1)))
+    >>> few, back = few_inside(rows, np.array([[0.6, 0.8]]), 3)
+    >>> bool(np.allclose(few.X @ [2.0, 1.0], rows.X[:3] @ ([2.0, 1.0] @ back)))
+    True
+    """
+    back = np.zeros((len(span) + 1, rows.columns))
+    back[-1, -1] = 1.0
+    if rows.n <= most or rows.weight is not None:
+        back[:-1, :-1] = span
+        return inside(rows, span), back
+    Z = rows.X[:most, :-1] @ span.T
+    mean = Z.mean(axis=0)
+    Z -= mean
+    whiten = np.linalg.inv(np.linalg.cholesky(Z.T @ Z / most))
+    few, _ = prepare(Z @ whiten.T, rows.Y[:most])
+    back[:-1, :-1], back[:-1, -1] = whiten @ span, -whiten @ mean
+    return few.shared(rows.crew), back
+
+
+def rest_span(rows: MemoryRows, model: Model, r: int) -> Array:
+    """Directions (r, d) across the weights of a model that the second moment of what it leaves of y shows.
+
+    A unit too weak to be seen in the second moment of y is seen in that of the rest, once the strong ones are fitted.
+    """
+    W = np.linalg.qr(model.U[:, :-1].T)[0]
+    step = chunk_rows(max(len(model.U), rows.columns))
+    parts = [model.residual(Block(rows.X[s : s + step], rows.Y[s : s + step])).T for s in range(0, rows.n, step)]
+    M = _pooled(replace(rows, Y=np.concatenate(parts), kept=(), step=0), W)
+    return dominant_span(M, r)[0]
 
 
 def lifted(U: Array, span: Array) -> Array:

@@ -97,11 +97,11 @@ class StreamedRows:
     def remember(
         self, keep: Callable[[Block], Kept], width: int, precision: DTypeLike, arrays: int, known: Rows | None = None
     ) -> StreamedRows:
-        """Nothing of the size of the data is kept."""
+        """The rows as they are: of rows that stay elsewhere nothing is kept, it would be of the size of the data."""
         return self
 
     def knowing(self, known: Rows) -> StreamedRows:
-        """Nothing is."""
+        """The rows as they are: nothing was remembered."""
         return self
 
     def shared(self, crew: Crew) -> StreamedRows:
@@ -142,7 +142,7 @@ def _sum_chunk(chunk: Chunk, seen: _Seen, part: Callable[[Block], Sums], width: 
     return seen(chunk).sum(part, width, precision)
 
 
-def rows_of(source: Source, n: int, total: float) -> MemoryRows | StreamedRows:
+def prepared_rows(source: Source, n: int, total: float) -> MemoryRows | StreamedRows:
     """Rows of prepared chunks, for a model without affine part: in memory if they are there."""
     if isinstance(source, Samples):
         return MemoryRows(source.X, source.Y, source.weight, NOTHING)
@@ -176,6 +176,6 @@ def prepare_source(
     white, summary = whitening_of(source) if found is None else found
     weight = summary.total / summary.n if weight is None else weight
     kept = source.map(Preparation(white, units, weight), white.L.shape[1] + 1)
-    plain = rows_of(kept, summary.n, summary.total / weight)
+    plain = prepared_rows(kept, summary.n, summary.total / weight)
     rows, tau = without_affine(plain, AFFINE, white.affine(summary) / units)
     return Prepared(rows, plain, tau, white)

@@ -39,7 +39,7 @@ __all__ = [
 _FORMATS: Final[dict[str, Any]] = {".safetensors": tensors, ".onnx": onnx_file, ".npz": npz, ".json": json_file}
 SUFFIXES: Final = tuple(_FORMATS)
 _KINDS = {".onnx": "ONNX", ".npz": "npz", ".json": "JSON", ".safetensors": "safetensors"}
-_BY_HAND = (".npz", ".json")  # people write these, too: W, b and a are enough, and JSON has no checksum
+_BY_HAND = (".npz", ".json")  # people write these by hand, too: W, b and a are enough, and a checksum may be missing
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".npy", ".bin")
 
 

@@ -1,4 +1,4 @@
-"""Bytes to disk and back: whole or not at all, and never more than fits."""
+"""Bytes to disk and back: a file is written whole or not at all, and only read if it is not too large."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write_atomically(target: Path, data: bytes | Callable[[BinaryIO], None]) -> 
 
 
 def _new_file(path: Path) -> BinaryIO:
-    """A file in the folder of ``path``, without a name where there are such: what is killed leaves nothing behind."""
+    """A new file in the folder of ``path``; without a name, if the system can: a killed run leaves nothing then."""
     if hasattr(os, "O_TMPFILE") and _OPEN_FILES.exists():
         try:
             return os.fdopen(os.open(path.parent, os.O_TMPFILE | os.O_RDWR, 0o666), "w+b")

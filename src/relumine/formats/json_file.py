@@ -21,7 +21,7 @@ _MOST = 1 << 24  # 16 MB of text: lists of Python objects take up to twenty time
 
 
 def to_bytes(arrays: Mapping[str, NDArray[Any]], words: Mapping[str, str], features: Sequence[str] = ()) -> bytes:
-    """The file's content."""
+    """The file's content: one object, arrays as nested lists."""
     # an empty list has no shape: the number of inputs would be lost with the last unit
     shape = {"shape": list(arrays["W"].shape)} if "W" in arrays else {}
     content = {**words, **shape, **{name: array.tolist() for name, array in arrays.items()}}

@@ -1,4 +1,4 @@
-"""JSON from files of strangers: how many values there are is counted in the text, before any of them is built."""
+"""JSON from files that may be hostile: values are counted in the text before any of them is built in memory."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _MOST_LAYERS = 64  # whose arrays are looked for in a file
 
 
 class Layout(ABC):
-    """``form``: the word that names it in a file; ``names``: the arrays it may have; ``other``: what others are."""
+    """``form``: the word that names it in a file; ``names``: the arrays it may have; ``other``: what else a file is."""
 
     form: ClassVar[str]
     names: ClassVar[tuple[str, ...]]
@@ -39,7 +39,7 @@ class Layout(ABC):
 
     @abstractmethod
     def parameters(self, where: str, arrays: Mapping[str, Array], words: Mapping[str, str], whole: bool) -> Parameters:
-        """The way back; ``whole``: no array may be missing, also none that has a default."""
+        """The parameters from the arrays of a file; ``whole``: none may be missing, not even one that has a default."""
 
     def words(self, p: Parameters) -> dict[str, str]:
         """What a file says of itself."""
@@ -107,7 +107,7 @@ class Layers(Layout):
         return [(f"W{k}", f"b{k}") for k in range(len(p.weights))]
 
     def arrays(self, p: Parameters) -> Arrays:
-        """Matrices and vectors."""
+        """Every W as a matrix and every b as a vector, also those of a plain output."""
         content: Arrays = {}
         for (W, b), one, two in zip(self.maps(p), p.weights, p.biases):
             content |= {W: np.atleast_2d(one), b: np.atleast_1d(two)}
@@ -125,6 +125,7 @@ class Layers(Layout):
 
     def parameters(self, where: str, arrays: Mapping[str, Array], words: Mapping[str, str], whole: bool) -> Parameters:
         """Two maps or more; one row at the end is a plain number, unless the file says otherwise."""
+        # one W for each map: how many maps there are is not told elsewhere
         depth = sum(re.fullmatch(r"W\d+", name) is not None for name in arrays)
         wanted = [f"{letter}{k}" for k in range(max(depth, 2)) for letter in "Wb"]
         _complete(where, arrays, wanted)

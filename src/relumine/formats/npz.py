@@ -31,7 +31,7 @@ def to_bytes(arrays: Mapping[str, NDArray[Any]], words: Mapping[str, str], featu
 
 
 def read(path: Path, layout: Layout) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Arrays and words."""
+    """The arrays of the layout and the words that the file has."""
     found = arrays(path, layout.names, WORDS)
     words = {name: str(found.pop(name)) for name in WORDS if name in found}
     return found, words

@@ -48,7 +48,7 @@ def to_bytes(
     for W, b in maps:
         constants |= {W: np.atleast_2d(arrays[W]), b: np.atleast_1d(arrays[b])}
     nodes: list[Any] = []
-    before, value = "", "X"
+    before, value = "", "X"  # names of what the last hidden layer and the next map are applied to
     for W, b in maps[:-1]:
         layer = W[1:]  # "" or the number of the layer
         nodes.append(h.make_node("Gemm", [value, W, b], [f"z{layer}"], transB=1))
@@ -106,7 +106,7 @@ def sigma_nodes(
         )
     nodes = []
     for step in steps:
-        names = []
+        names = []  # a number among the inputs becomes a constant of the graph
         for value in step.inputs:
             name = f"{value}{layer}" if isinstance(value, str) else f"number{value!r}"
             if not isinstance(value, str):

@@ -59,14 +59,14 @@ class Hidden(NamedTuple):
 
 
 class _TooMuch(Exception):
-    """Why a graph is not such a network."""
+    """Raised with the reason why a graph is not such a network."""
 
 
 def foreign(
     path: Path, graph: Any, constants: Mapping[str, NDArray[Any]], to_array: Callable[[Any], NDArray[Any]]
 ) -> Parameters:
     """The parameters of a graph made of Gemm, MatMul, Add and one kind of activation."""
-    known = dict(constants)
+    known = dict(constants)  # arrays, and what nodes that only rearrange arrays make of them
     inputs = [entry.name for entry in graph.input if entry.name not in known]
     values: dict[str, Value] = {}
     hidden: list[Hidden] = []
@@ -76,7 +76,7 @@ def foreign(
         if len(graph.node) > _MOST_NODES:
             raise _TooMuch(f"it has {len(graph.node)} nodes")
         values[inputs[0]] = Value(0)
-        for node in graph.node:
+        for node in graph.node:  # ONNX lists nodes in an order in which every operand is known before it is used
             operands = [name for name in node.input if name]
             _sound(node, {*known, *values})
             if node.op_type == "Constant":
@@ -95,7 +95,7 @@ def foreign(
 
 
 def _sound(node: Any, taken: set[str]) -> None:
-    """Refuse a node that is not what its tool wrote."""
+    """Refuse a node that no tool would write: unknown attributes, names that are not text, a value computed twice."""
     known = _KNOWN.get(node.op_type, {})
     odd = [a.name for a in node.attribute if known.get(a.name) != a.type]
     if odd:
@@ -132,6 +132,7 @@ def _step(
     if op == "Flatten" and _attributes(node).get("axis", 1) != 1:
         raise _TooMuch("it flattens rows into each other")
     first = moving[0]
+    # what is left is an affine map, a sum, or σ; each is taken only in a place where such a network has it
     if op in _SAME and len(moving) == 1:
         return first
     if op in ("Gemm", "MatMul") and len(moving) == 1 and fixed and operands[0] in values:
@@ -146,6 +147,7 @@ def _step(
     if op == "Add" and len(moving) == 1 and first.matrix is not None:
         return replace(first, constant=_shifted(first, fixed[0]))
     if op in SIGMAS and first.layer == len(hidden) and first.matrix is not None and first.skip is None:
+        # ONNX keeps the slope in single precision: 0.1 comes back as 0.1 and not as 0.10000000149
         slope = float(f"{_attributes(node).get('alpha', 0.01):.7g}")
         sigma = f"leaky_relu({slope!r})" if op == "LeakyRelu" else SIGMAS[op]
         hidden.append(Hidden(sigma, first.matrix, _shifted(first, np.zeros(()))))

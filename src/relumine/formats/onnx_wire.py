@@ -38,7 +38,7 @@ def _fields(view: memoryview) -> Iterator[tuple[int, memoryview]]:
         if at >= len(view):
             return
         key, at = _varint(view, at)
-        wire = key & 7
+        wire = key & 7  # how long the content is: 0 a varint, 1 eight bytes, 5 four, 2 says it itself
         if wire == 2:
             size, at = _varint(view, at)
             if size > len(view) - at:

@@ -64,14 +64,14 @@ def digest(arrays: Mapping[str, Array], order: Sequence[str], sigma: str) -> str
 
 
 def said(labels: Labels) -> dict[str, str]:
-    """Status and link, where there are any."""
+    """Status and link as words for a file, where there are any."""
     return {name: word for name, word in (("status", labels.status), ("link", labels.link)) if word}
 
 
 def check_said(where: str, words: Mapping[str, str]) -> Labels:
-    """Status and link as a file says them.
+    """Status and link from the words of a file.
 
-    A file without a checksum may come from another program; but then a word that nobody writes is a damaged one.
+    A file without a checksum may come from another program. An unknown word in it is taken for damage.
     """
     if "sha256" not in words and set(words) - set(WORDS):
         raise ModelFileError(f"{where} is damaged: unknown metadata {min(set(words) - set(WORDS))!r} and no checksum")

@@ -41,12 +41,16 @@ class Sigma(Module):  # type: ignore[misc,unused-ignore]
         return known["h"]
 
 
-class Exp(Module):  # type: ignore[misc,unused-ignore]
-    """The link "log", which torch has no module for."""
+class Applied(Module):  # type: ignore[misc,unused-ignore]
+    """A function of torch that has no module of its own, by name: exp at the end of the link "log"."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
 
     def forward(self, z: Any) -> Any:
-        """e^z."""
-        return torch.exp(z)
+        """The function of z, elementwise."""
+        return getattr(torch, self.name)(z)
 
 
 class WithSkip(Module):  # type: ignore[misc,unused-ignore]
@@ -64,7 +68,7 @@ class WithSkip(Module):  # type: ignore[misc,unused-ignore]
 def to_module(p: Parameters, link: str = "") -> Any:
     """``nn.Sequential(Linear, σ, …, Linear)`` in double precision, with a skip connection where v is not zero.
 
-    With a ``link`` the last layer is Sigmoid, Softmax or Exp; two classes are the softmax of (0, z).
+    With a ``link`` the last layer is Sigmoid, Softmax or exp; two classes are the softmax of (0, z).
     """
     weights, biases, v = p.weights, p.biases, p.v
     if link and form_of(link).stacked:
@@ -79,8 +83,9 @@ def to_module(p: Parameters, link: str = "") -> Any:
             raise InvalidInput("the head has an affine part, which is no chain of layers: use .safetensors or .onnx")
         units = nn.Sequential(WithSkip(units, _linear(v, None)))
     if link:
-        last = {"Sigmoid": nn.Sigmoid, "Exp": Exp, "Softmax": lambda: nn.Softmax(1)}[form_of(link).torch]
-        units = nn.Sequential(*units, last())
+        name = form_of(link).torch
+        layer = nn.Softmax(1) if name == "Softmax" else getattr(nn, name)() if hasattr(nn, name) else Applied(name)
+        units = nn.Sequential(*units, layer)
     return units[0] if len(units) == 1 else units
 
 
@@ -118,7 +123,7 @@ def from_module(module: Any) -> Parameters:
             f"from_torch reads nn.Sequential(Linear, activation, …, Linear), got {type(module).__name__}"
         )
     layers = [layer for layer in module if not isinstance(layer, nn.Dropout | nn.Flatten)]
-    linear = [isinstance(layer, nn.Linear) for layer in layers]
+    linear = [isinstance(layer, nn.Linear) for layer in layers]  # must be yes, no, yes, …, yes
     if len(layers) < 3 or linear != [k % 2 == 0 for k in range(len(layers))] or not linear[-1]:
         names = ", ".join(type(layer).__name__ for layer in layers)
         raise InvalidInput(f"from_torch reads Linear and activations in turn; got {names or 'nothing'}")

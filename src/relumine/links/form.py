@@ -1,4 +1,4 @@
-"""What a link is: a function between the values of a network and what is observed, one subclass each."""
+"""What a link is: the function from the values of a network to the answers that are observed. One subclass for each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _SUM = 1e-5  # by which a sum of probabilities may differ from 1: single precisi
 
 
 class Form(ABC):
-    """A link. Values z of a network are differences of logarithms of *parts* of the answers.
+    """A link. The values z of a network are differences of logarithms of *parts*: numbers computed from the answers.
 
     ``name``: as a user asks for it; ``word``: as a file names it, the same unless several forms share a name.
-    ``recognised``: link="auto" may choose it. ``probabilities``: answers are, so their parts may have too few digits.
+    ``recognised``: link="auto" may choose it. ``probabilities``: answers are some, so parts may have too few digits.
     ``before``: what stands before the name of the target in the network's formula. ``note``: what a reader must know.
-    ``torch``: the layer of torch that ends a module; ``stacked``: that layer takes the logits (0, z) of two classes.
+    ``torch``: the layer of ``torch.nn`` that ends a module, or a function of torch; ``stacked``: it takes the
+    logits (0, z) of two classes.
     """
 
     name: ClassVar[str]

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, is_single
 from relumine.links.form import Form, in_range, sums_to_one
 from relumine.links.log import Log
 from relumine.links.logit import Logit, TwoClasses
@@ -28,10 +28,8 @@ WORDS = tuple(form.word for form in FORMS)
 _EPS = 2.0**-53  # half a unit of the last place of numbers below 1: how a p near 1, and so 1 − p, is rounded
 _SINGLE = 2.0**-24  # the same in single precision
 _LEAST = 1e-290, 1e-30  # a part with all its digits may be so small, in double and single precision
-_DIGITS = (
-    2.0**13,
-    2.0**5,
-)  # ε times this is the noise allowed in log(1 − p): z < 9 then, and z < 3.5 in single precision
+# ε times this is the noise allowed in log(1 − p), in double and single precision: z < 9 then, and z < 3.5
+_DIGITS = 2.0**13, 2.0**5
 _SMALL = 2.0**-12  # parts below this tell which kind they are: one of all its digits is seldom a multiple of ε
 _DECIMALS = 11  # to which probabilities may not be rounded: with 9, lines took the network for a curve
 _ROUNDED = 1e3  # times the last decimal: then a logarithm has an error of 5e-4 at most
@@ -57,7 +55,7 @@ class Link:
     """How answers are mapped back.
 
     ``least``: the smallest trusted value of each part, (r,). ``grid``: values are rounded to multiples of this, so that
-    all of them have the noise of the worst trusted one: lines take noise for constant.
+    all of them are as noisy as the worst trusted one: the search along lines assumes the same noise everywhere.
     """
 
     form: Form
@@ -123,12 +121,11 @@ def link_of(asked: str, Y: Array, rounded: bool = False) -> Link | None:
     return None if fits is None else _digits(Link(fits), Y, rounded)
 
 
-def _digits(link: Link, Y: Array, bear: bool) -> Link:
-    """The link with the smallest parts to be trusted."""
-    with np.errstate(over="ignore"):
-        single = bool((Y.astype(np.float32) == Y).all())
+def _digits(link: Link, Y: Array, allow_rounded: bool) -> Link:
+    """The link with what the answers Y show of their digits; rounded probabilities are refused unless allowed."""
+    single = is_single(Y)
     decimals = _decimals(Y) if link.form.probabilities else None
-    if decimals is not None and not bear:
+    if decimals is not None and not allow_rounded:
         raise InvalidInput(
             f"the probabilities are rounded to {decimals} decimals: their logits have too few digits to show kinks",
             argument="link",

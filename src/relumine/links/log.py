@@ -18,7 +18,7 @@ class Log(Form):
     probabilities = False
     before = "log "
     note = "the network gives the logarithm of the answers"
-    torch = "Exp"
+    torch = "exp"
 
     def refusal(self, Y: Array) -> str:
         """None may be negative."""

@@ -43,7 +43,7 @@ class Capabilities:
     >>> tensor.check(activation="tanh")
     Traceback (most recent call last):
     ...
-    relumine.results.InvalidInput: method='tensor' is for relu units, not tanh; use method='auto'
+    relumine.results.errors.InvalidInput: method='tensor' is for relu units, not tanh; use method='auto'
     """
 
     name: str

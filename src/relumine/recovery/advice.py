@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-import numpy as np
-
 from relumine import activations
 from relumine.activations import Activation
+from relumine.arguments import is_whole, whole
 from relumine.papers.mondelli2019.regimes import Regime, regime
 from relumine.recovery.costs import rows_to_ask, seconds_of_asking, seconds_of_search
 from relumine.results import InvalidInput
@@ -165,8 +164,8 @@ def advise(
             return _several_layers(int(dim), layers, sigma, noise)
         width = layers[0]
     where = regime(dim, width, activation, weights)
-    if samples is not None and (not isinstance(samples, int | np.integer) or samples < 1):
-        raise InvalidInput(f"samples must be a whole number, at least 1, or None; got {samples!r}")
+    if samples is not None:
+        whole("samples", samples, 1)
     dim, width = int(dim), int(width)
     per_unit = dim + 1 if sigma.homogeneity is not None else dim + 2
     p = width * per_unit + dim + 1
@@ -208,12 +207,11 @@ def advise(
 
 def _checked(dim: int, widths: list[int] | tuple[int, ...], sigma: Activation) -> tuple[int, ...]:
     """Units of each layer."""
-    if not len(widths) or any(not isinstance(m, int | np.integer) or m < 1 for m in widths):
+    if not len(widths) or not all(is_whole(m, 1) for m in widths):
         raise InvalidInput(
             f"width is a whole number, at least 1, or one for each layer; got {widths!r}", argument="width"
         )
-    if not isinstance(dim, int | np.integer) or dim < 1:
-        raise InvalidInput(f"dim must be a whole number, at least 1; got {dim!r}", argument="dim")
+    whole("dim", dim, 1)
     if len(widths) > 1 and sigma.name != "relu":
         raise InvalidInput(
             f"several hidden layers are found for relu units only, not {sigma.name}", argument="activation"

@@ -17,6 +17,7 @@ import numpy as np
 
 from relumine import activations, papers
 from relumine.activations import Activation
+from relumine.arguments import generator, is_number, is_whole, one_of, positive, whole
 from relumine.data.sources import open_source
 from relumine.papers.capabilities import Capabilities
 from relumine.recovery.layers import CAPABILITIES as LAYERS
@@ -90,23 +91,23 @@ def check(
     sigma, able = activations.get(activation), METHODS[method]
     source, own = _sorted(able, options)
     affine = own.pop("affine", "keep")
-    _one_of("affine", affine, ("keep", "consolidate"))
-    _one_of("on_failure", on_failure, ("raise", "return"))
+    one_of("affine", affine, ("keep", "consolidate"))
+    one_of("on_failure", on_failure, ("raise", "return"))
     if affine == "consolidate" and (sigma != activations.RELU or able is LAYERS):
         has = "there are several layers" if able is LAYERS else f"the activation is {sigma.name}"
         raise InvalidInput(f"affine='consolidate' writes v·x + c as ReLU units; {has}", argument="affine")
     if progress is not None and not callable(progress):
         raise InvalidInput(f"progress must be a function or None, got {progress!r}", argument="progress")
-    if width is not None and not _whole(width, 0):
+    if width is not None and not is_whole(width, 0):
         raise InvalidInput(f"width must be a whole number ≥ 0 or None (find it), got {width!r}", argument="width")
-    if starts is not None and not _whole(starts, 1):
-        raise InvalidInput(f"starts must be a whole number, at least 1; got {starts!r}", argument="starts")
-    if seconds is not None and not _above(seconds, 0.0):
-        raise InvalidInput(f"seconds must be a positive number or None, got {seconds!r}", argument="seconds")
+    if starts is not None:
+        whole("starts", starts, 1)
+    if seconds is not None:
+        positive("seconds", seconds)
     memory, every = own.pop("memory", MEMORY), own.pop("checkpoint_every", _EVERY)
-    if not (_above(memory, _LEAST_MEMORY) or memory == _LEAST_MEMORY):
+    if not (is_number(memory) and memory >= _LEAST_MEMORY):
         raise InvalidInput(f"memory is a number of bytes, at least 1e6; got {memory!r}", argument="memory")
-    if not (_above(every, 0.0) or every == 0.0):
+    if not (is_number(every) and every >= 0.0):
         raise InvalidInput(f"checkpoint_every is a number of seconds; got {every!r}", argument="checkpoint_every")
     if checkpoint is not None and not isinstance(checkpoint, str | PathLike):
         raise InvalidInput(f"checkpoint is the path of a file; got {checkpoint!r}", argument="checkpoint")
@@ -117,7 +118,7 @@ def check(
         method=able,
         width=None if width is None else int(width),
         activation=sigma,
-        rng=_generator(rng),
+        rng=generator(rng),
         starts=None if starts is None else int(starts),
         seconds=None if seconds is None else float(seconds),
         affine=affine,
@@ -144,33 +145,10 @@ def _sorted(method: Capabilities, options: dict[str, Any]) -> tuple[dict[str, An
 
 def _widths(widths: Any, width: Any) -> tuple[int, ...]:
     """The widths of several hidden layers."""
-    if isinstance(widths, Sequence) and len(widths) >= 2 and all(_whole(m, 1) for m in widths) and width is None:
+    if isinstance(widths, Sequence) and len(widths) >= 2 and all(is_whole(m, 1) for m in widths) and width is None:
         return tuple(int(m) for m in widths)
     raise InvalidInput(
         f"widths are the units of two or more hidden layers, whole numbers; got {widths!r}",
         argument="widths",
         remedy="for one hidden layer pass width" if width is None else "pass widths or width, not both",
     )
-
-
-def _generator(rng: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            f"rng must be a whole number ≥ 0, a numpy Generator or None; got {rng!r}", argument="rng"
-        ) from None
-
-
-def _one_of(argument: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        words = " or ".join(map(repr, allowed))
-        raise InvalidInput(f"{argument} must be {words}, got {value!r}", argument=argument)
-
-
-def _whole(value: Any, least: int) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
-
-
-def _above(value: Any, least: float) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(value > least)

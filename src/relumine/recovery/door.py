@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relumine.activations import Activation
+from relumine.arguments import one_of
 from relumine.data.sources import Samples, Source, count, materialise, open_source, take
 from relumine.data.sources.constant import without_constants
 from relumine.deep import DeepNetwork
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
-from relumine.links import LinkName
+from relumine.links import LINKS, LinkName
 from relumine.network import Network
 from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
@@ -29,9 +30,18 @@ from relumine.recovery.diagnosis import diagnosed, doubted, running_numbers
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
 from relumine.recovery.layers import recover_layers
-from relumine.recovery.linked import check_link, mapped_back
+from relumine.recovery.linked import mapped_back
 from relumine.recovery.story import Case, Problem, solve
-from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, RelumineWarning, Stage, Status
+from relumine.results import (
+    InvalidInput,
+    Origin,
+    ProgressCallback,
+    Recovery,
+    RecoveryFailed,
+    RelumineWarning,
+    Stage,
+    Status,
+)
 from relumine.run import Run
 
 _PAPERS: dict[str, Callable[..., Recovery]] = {"awasthi": recover_awasthi, "zhong": recover_zhong}
@@ -137,7 +147,7 @@ def recover(
     >>> found.status.value, rl.metrics.parameter_error(truth, found.network) < 1e-9
     ('exact', True)
     """
-    check_link(link)
+    one_of("link", link, (None, *LINKS))
     asked = check(
         method=method,
         width=width,
@@ -166,7 +176,7 @@ def recover(
         with cores():  # small products: two BLAS threads take ten times as long as one where the processor is busy
             result = diagnosed(result, _some(data), asked.width)
         result = replace(result, stages=(*result.stages, Stage("diagnosis", perf_counter() - began)))
-    elif result.status is Status.NOISY:
+    elif result.status is Status.NOISY or not result.network.m:
         result = doubted(result, _some(data))
     if len(kept) < d:
         result = _with_constants(result, kept, d, names)
@@ -175,9 +185,17 @@ def recover(
     if mapping is not None:
         notes = (*result.certificate.notes, *mapping.notes, *([left] if left else []))
         result = replace(result, mapping=mapping, certificate=replace(result.certificate, notes=notes))
+    if names is not None:
+        result = replace(result, origin=_origin(result.origin, names, asked.source.get("target")))
     if on_failure == "raise" and not result.ok and result.status is not Status.INTERRUPTED:
         raise RecoveryFailed(result)
     return result
+
+
+def _origin(origin: Origin, names: tuple[str, ...], target: Any) -> Origin:
+    """With the names of the user's columns, for whoever shows the result."""
+    called = target if isinstance(target, str) else ", ".join(target or ())
+    return replace(origin, features=tuple(names), target=called)
 
 
 def _opened(X: Any, y: ArrayLike | None, weight: ArrayLike | str | None, options: dict[str, Any]) -> Samples | Source:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import fdtri
 
 from relumine.arrays import Array
+from relumine.data.holdout import same_rows
 from relumine.fit.fisher import parameter_count
 from relumine.fit.inference import Inference, structure_score
 from relumine.fit.leverage import unseen_share
@@ -234,7 +235,7 @@ def _noise(task: Task, net: Network, inference: Inference, p: int) -> float:
 
 def _confirmations(task: Task, inference: Inference) -> Confirmations:
     """All rows that could have contradicted: those set aside, and those whose leverage left them free."""
-    found, aside = inference.confirmation, len(np.unique(task.held.X, axis=0))
+    found, aside = inference.confirmation, same_rows(task.held.X)[1] if task.held.n else 0
     if found is None:
         return Confirmations(aside)
     noise = np.maximum(inference.noise, task.digits.rounding) / task.units

@@ -23,7 +23,9 @@ _SINGULAR = 1e14  # condition from which a Fisher matrix of doubles is singular:
 _SPARE, _ONE_MORE = 10, 5
 _REPEATED = 3.0  # times the difference between answers to one question that may be left: three standard deviations
 _PRESS = 2.0  # leave-one-out error over the claimed noise from which the claim is wrong
-_CARRIED = 8.0  # rows that carry what is left: fewer are not noise, which a third of all rows carry
+# Rows that carry what is left: fewer are not noise, which a third of all rows carry. Of few rows a share: among 20 to
+# 47 rows with Gaussian noise the least of 71 was 0.096, with one outlier it is 1/n.
+_CARRIED, _OF_FEW = 8.0, 1.0 / 12.0
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,8 @@ def _left_out(e: Evidence) -> tuple[Status, str] | None:
 
 
 def _on_a_few_rows(e: Evidence) -> tuple[Status, str] | None:
-    if e.confirmations is None or e.confirmations.carried >= _CARRIED or e.rows < 6 * _CARRIED:
+    least = _CARRIED if e.rows >= 6 * _CARRIED else _OF_FEW * e.rows
+    if e.confirmations is None or e.confirmations.carried >= least:
         return None
     return Status.NOT_RECOVERED, (
         f"About {e.confirmations.carried:.0f} of {e.rows} rows carry nearly all of what is left: outliers, or "

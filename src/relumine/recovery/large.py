@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
-from relumine.data.sources import Chunk, Source, Without, count, take
+from relumine.data.sources import Chunk, Source, WithoutRows, count, take
 from relumine.fit.levenberg import INTERRUPTED, minimise
 from relumine.fit.projection import project
 from relumine.fit.prune import noisy_polish
@@ -116,7 +116,7 @@ def _checked(source: Source, case: Case, numbers: Numbers) -> Case:
     limit = np.where(task.bent, task.rounding, 256.0 * np.finfo(float).eps)
     size = np.where(task.bent | (task.spread > 0.0), task.units, 0.0)
     part = partial(_errors, net=case.net, units=task.units, limit=_ROW * limit, size=size / task.units)
-    n, squares, off = Without(source, used).reduce(part)
+    n, squares, off = WithoutRows(source, used).reduce(part)
     spread = np.sqrt(squares / max(float(n), 1.0))
     error = float(np.max(spread * task.units / np.where(task.spread > 0.0, task.spread, task.units)))
     together = bool((spread > 10.0 * limit).any())  # none is far off, but all are off a little

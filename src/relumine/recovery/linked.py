@@ -7,14 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from relumine.data.sources import Samples, Source, count, materialise
-from relumine.links import LINKS, Link, link_of
+from relumine.links import Link, link_of
 from relumine.results import InvalidInput, counted
-
-
-def check_link(link: object) -> None:
-    """Refuse what is no name of a link."""
-    if link is not None and link not in LINKS:
-        raise InvalidInput(f"link must be one of {', '.join(LINKS)}, or None; got {link!r}", argument="link")
 
 
 def mapped_back(data: Samples | Source, asked: str, memory: float) -> tuple[Link | None, Samples | Source, str]:

@@ -55,19 +55,19 @@ def otherwise(samples: Samples, sigma: Activation) -> Otherwise | None:
         task = make_task(few, sigma, np.random.default_rng(0))
         if not task.bent.any() or task.widest(0.5) < 4:
             return None
-        left = _left(task, sigma, 1)
-        if probabilities(few.Y) and few.q == 1:
-            behind = make_task(Samples(few.X, logit(np.clip(few.y, 1e-9, 1.0 - 1e-9))), sigma, np.random.default_rng(0))
-            times = left / _left(behind, sigma, 1, below=left / _BETTER)
-            if times > _BETTER:
-                return Otherwise(Cause.PROBABILITIES, times)
+        left, found = _left(task, sigma, 1), []
+        if (whole := probabilities(few.Y)) and few.q == 1:
+            share = np.clip(few.y / whole, 1e-9, 1.0 - 1e-9)
+            behind = make_task(Samples(few.X, logit(share)), sigma, np.random.default_rng(0))
+            found.append(Otherwise(Cause.PROBABILITIES, left / _left(behind, sigma, 1, below=left / _BETTER)))
         if sigma.kinks:
-            times = left / _left(task, get("tanh"), _STARTS, below=left / _BETTER)
-            if times > _BETTER:
-                return Otherwise(Cause.SMOOTH, times)
+            # what lies between 0 and 1 may be smooth and no probability: the better of both explanations
+            below = left / max(_BETTER, *(other.times for other in found), 0.0)
+            found.append(Otherwise(Cause.SMOOTH, left / _left(task, get("tanh"), _STARTS, below)))
+        best = max(found, key=lambda other: other.times, default=None)
+        return best if best is not None and best.times > _BETTER else None
     except InvalidInput:  # the first rows may be special: a column that is constant there
-        pass
-    return None
+        return None
 
 
 def classes(Y: np.ndarray) -> int:
@@ -76,11 +76,21 @@ def classes(Y: np.ndarray) -> int:
     return values if 2 <= values <= max(2, min(_FEW, len(Y) // _FEW)) else 0
 
 
-def probabilities(Y: np.ndarray) -> bool:
-    """Whether all values (n, q) lie between 0 and 1, use most of that range and, for q > 1, add up to 1 in each row."""
-    if Y.min() < 0.0 or Y.max() > 1.0 or float(np.ptp(Y)) < 0.5:
-        return False
-    return Y.shape[1] == 1 or bool(np.allclose(Y.sum(axis=1), 1.0, atol=1e-6))
+def probabilities(Y: np.ndarray) -> float:
+    """What is certain in values (n, q) that may be probabilities: 1, or 100 for percentages; 0 if they are none.
+
+    All lie between 0 and that number, use most of the range and, for q > 1, add up to it in each row.
+
+    Examples
+    --------
+    >>> p = np.array([[0.1], [0.95], [0.5]])
+    >>> probabilities(p), probabilities(100 * p), probabilities(p - 0.5)
+    (1.0, 100.0, 0.0)
+    """
+    whole = 1.0 if Y.max() <= 1.0 else 100.0
+    if Y.min() < 0.0 or Y.max() > whole or float(np.ptp(Y)) < 0.5 * whole:
+        return 0.0
+    return whole if Y.shape[1] == 1 or np.allclose(Y.sum(axis=1), whole, atol=1e-6 * whole) else 0.0
 
 
 def _left(task: MemoryTask, sigma: Activation, starts: int, below: float = 0.0) -> float:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from relumine.arrays import Array
-from relumine.fit.levenberg import INTERRUPTED, Fit, State, minimise
+from relumine.fit.levenberg import INTERRUPTED, Fit, Schedule, State, minimise
 from relumine.fit.projection import project
 from relumine.fit.prune import POLISH, SEARCH, prune
-from relumine.fit.rows import MemoryRows
+from relumine.fit.rows import AFFINE, MemoryRows
 from relumine.fit.sign_free import Shape, shape_of
-from relumine.fit.starts import inside, lifted, random_directions, with_slopes
+from relumine.fit.starts import few_inside, inside, lifted, random_directions, rest_span, with_slopes
 from relumine.recovery.orient import LINEAR, orient
 from relumine.recovery.task import MemoryTask
 from relumine.run import Run
@@ -30,10 +31,22 @@ same rate. At a loss of 1e-3 its units are found, and the rest is cheaper after 
 4.6 s instead of 5.3; at 1e-2 it is too early."""
 
 # 1 % in eight steps: what goes on to rounding error falls faster; (50,50) at n/p = 3.5 took 130 steps to do so
-_CONTRACT = replace(POLISH, steps=400, gain=1e-2)
+_CONTRACT = replace(POLISH, steps=400, gain=1e-2, tol=1e-24)
 
 # without the affine part the loss collapses in ten steps or sticks at once
 _SIGNED = replace(POLISH, damping=1e-4, plateau=6, gain=0.2)
+
+_WIDE = 16  # units beyond which the span is found in turn with the fit; fewer are found without affine part instead
+_A_FEW = replace(
+    SEARCH, steps=2
+)  # steps in all dimensions: two bring the span as near as the units that are right allow
+_AGAIN = replace(
+    SEARCH, plateau=3, gain=0.05
+)  # inside the span again: some ten steps, as costly as one in all dimensions
+_FURTHER = 0.01  # of the loss in all dimensions: where a student inside the span may stop
+_COLLAPSES = 0.05  # of its loss that two steps leave of a fit all of whose units are right
+_PAYS = 0.8  # of the loss before: a turn that leaves more was the last one
+_ROWS_INSIDE = 6  # for each unknown of a student inside the span: (200,32) went on as from all, 23 for each
 
 _INSIDE = 4  # starts inside a span: a wrong end there costs far more than a start
 _EVERY_WAY = 4  # units up to which all their signs are tried: sixteen projections, as much as two steps
@@ -55,6 +68,8 @@ def from_the_span(task: MemoryTask, k: int, width: int, span: Array, run: Run, s
     signs can be told there, the fit goes on without affine part, and in the sign-free form only if that sticks.
     """
     span = with_slopes(span, task.tau)
+    if width > _WIDE:
+        return _wide_from_the_span(task, k, width, span, run, stage)
     rows, found = inside(task.rows, span), list[Fit]()
     for _ in range(_INSIDE):
         U = random_directions(run.rng, k, len(span) + 1)
@@ -71,6 +86,49 @@ def from_the_span(task: MemoryTask, k: int, width: int, span: Array, run: Run, s
     if pure is not None and pure.at.loss < project(task.rows, task.shape, U).loss:
         return refined(task, pure.at.U, run, stage)
     return refined(task, U, run, stage, SEARCH.damping)
+
+
+def _wide_from_the_span(task: MemoryTask, k: int, width: int, span: Array, run: Run, stage: str) -> Fit:
+    """The same for many units: the span is found in turn with the fit.
+
+    The second moment of y does not show weak units. So two steps in all dimensions follow, and what they leave of y
+    shows further directions: k units inside the span of both are contracted again, as long as that pays.
+    """
+    rows, shape = task.rows, task.shape
+    start = random_directions(run.rng, k, len(span) + 1)
+    U = _contracted_inside(rows, Inside(shape, span, start, replace(STUDENT, plateau=6)), width, run, stage)
+    fit = minimise(rows, shape, U, _A_FEW, run=run, stage=stage)
+    while fit.reason != INTERRUPTED and fit.loss > _COLLAPSES * fit.history[0]:
+        W, rest = np.linalg.qr(fit.at.U[:, :-1].T)[0].T, rest_span(rows, fit.at.model, width // 4)
+        start = np.zeros((k, width + len(rest) + 1))
+        start[:width, :width], start[:width, -1] = fit.at.U[:, :-1] @ W.T, fit.at.U[:, -1]
+        start[width:, width:] = random_directions(run.rng, k - width, len(rest) + 1)
+        again = Inside(shape, np.concatenate([W, rest]), start, replace(_AGAIN, tol=_FURTHER * fit.loss))
+        # across the span the affine part of y stays what it is now
+        U = _contracted_inside(rows.less(fit.at.tau, AFFINE), again, width, run, stage)
+        better = minimise(rows, shape, U, _A_FEW, run=run, stage=stage)
+        if better.loss > _PAYS * fit.loss:
+            break
+        fit = better
+    return refined(task, fit.at.U, run, stage, fit.state.damping)
+
+
+class Inside(NamedTuple):
+    """A student inside a span (r, d): of which shape, where it starts, (k, r+1), and when it ends."""
+
+    shape: Shape
+    span: Array
+    start: Array
+    schedule: Schedule
+
+
+def _contracted_inside(rows: MemoryRows, student: Inside, width: int, run: Run, stage: str) -> Array:
+    """Directions (width, d+1) of a student inside a span, contracted there."""
+    few, back = few_inside(rows, student.span, _ROWS_INSIDE * student.start.size)
+    # a direction of all rows in the span is uB of the few, B (r+1, r+1)
+    B = np.column_stack([back[:, :-1] @ student.span.T, back[:, -1]])
+    fit = minimise(few, student.shape, student.start @ np.linalg.inv(B), student.schedule, run=run, stage=stage)
+    return prune(few, student.shape, fit, width, run, stage).at.U @ back
 
 
 def _pure_from(task: MemoryTask, fit: Fit, span: Array, run: Run, stage: str) -> Fit | None:

@@ -178,7 +178,7 @@ class Search:
         return fit
 
     def _name(self, before: Fit | None) -> str:
-        """Of the present start or cycle."""
+        """The name of the present start or cycle, for the trace."""
         return f"start {self.used}" if before is None else f"start {self.used}, cycle {self.cycles}"
 
     def _stage(self, name: str, began: float, fit: Fit, note: str) -> None:
@@ -317,7 +317,7 @@ class Search:
         return f"{_IDLE} cycles without a gain" if idle >= _IDLE else ""
 
     def _to_the_end(self, fit: Fit) -> Fit:
-        """As far down as noise lets a fit be told from another."""
+        """Polish a fit until further gains are far below what the noise can tell apart."""
         return minimise(
             self.task.rows, self.task.shape, fit.at.U, noisy_polish(self.task.values), run=self.run, stage="polish"
         )
@@ -391,6 +391,6 @@ class Search:
         return other is not None
 
     def affine(self) -> Fit:
-        """No hidden units."""
+        """The fit without hidden units: the affine part alone."""
         self.best = minimise(self.task.rows, self.task.shape, np.zeros((0, self.task.rows.columns)), SEARCH)
         return self.best

@@ -89,7 +89,7 @@ def _signed(task: Task, answer: Answer, free: slice, seconds: float, run: Run) -
     U, how = np.column_stack([orientation.network.W, orientation.network.b]), orientation.how
     if exact and orientation.residual > (1e-7 if bias else 1e-5):
         # a row that lies on a kink may count for either side, so this asks for more than the fewest rows
-        blind = one_sided(task, net, times=2)
+        blind = one_sided(task, net, spare=net.d + 1)
         if bias or not blind or net.m > _ALL_FLIPS or net.activation.reflection != RELU.reflection:
             return None
         U, how = _from_the_remainder(task, net, blind[0]), "unit signs found, and one unit from what is left"
@@ -134,13 +134,13 @@ def _chance(task: Task, answer: Answer, free: slice) -> bool:
 
 
 def _size(net: Network) -> float:
-    """Of the largest a_i(w_i, b_i)."""
+    """The size of the largest a_i(w_i, b_i)."""
     units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
     return float(units.max())
 
 
 def _noise(task: Task, answer: Answer) -> float:
-    """Of an affine coefficient, about, in the task's units."""
+    """Roughly the standard error of an affine coefficient, in the task's units."""
     return 3.0 * float(np.sqrt(answer.loss / task.rows.n))
 
 
@@ -166,16 +166,16 @@ def _from_the_remainder(task: Task, net: Network, unit: int) -> Array:
     return best
 
 
-def one_sided(task: Task, net: Network, times: int = 1) -> list[int]:
+def one_sided(task: Task, net: Network, spare: int = 0) -> list[int]:
     """Units with too few rows on one side of their kink, the fewest first.
 
-    Those rows show a(w·x + b), d+1 numbers: so many rows can be met whatever they say. ``times``: as many as that.
+    Those rows show a(w·x + b), d+1 numbers: so many rows can be met whatever they say; ``spare``: and so many more.
     """
     if not task.shape.activation.kinks:
         return []
     active = _active(task.rows, net)
     minor = np.minimum(active, task.rows.n - active)
-    return [int(i) for i in np.argsort(minor, kind="stable") if minor[i] <= times * (net.d + 1)]
+    return [int(i) for i in np.argsort(minor, kind="stable") if minor[i] <= net.d + 1 + spare]
 
 
 def _active(rows: Rows, net: Network) -> Array:

@@ -1,4 +1,4 @@
-"""The width, too: students of doubling width, walked down to the width that the evidence names, and rounds there.
+"""The width, where it is not given: fits of doubling width, pruned to the width the evidence names, and rounds there.
 
 Of a given width :meth:`~relumine.recovery.search.Search.at_width` is all there is. Where the width is open, a wide
 student shows how many units pay for themselves: exact data at one width and not at the next smaller one, noisy data

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 
 def number(value: float) -> str:
@@ -85,34 +85,41 @@ class Axes:
         """Grid lines, tick labels and the names of the axes."""
         right, low = self.width - self.right, self.height - self.bottom
         name: Callable[[float], str] = _power if self.powers else label
-        parts = [
-            Markup(
-                '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/><text class="tick" x="{}" y="{}">{}</text>'
-            ).format(
-                self.left, right, number(self.y(t)), number(self.y(t)), self.left - 7, number(self.y(t) + 3.5), name(t)
-            )
-            for t in self.yticks
-        ]
-        parts += [
-            Markup('<text class="tick mid" x="{}" y="{}">{}</text>').format(number(self.x(t)), low + 17, label(t))
-            for t in self.xticks
-        ]
-        parts.append(Markup('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(self.left, right, low, low))
-        parts.append(
-            Markup('<text class="name mid" x="{}" y="{}">{}</text>').format(
-                number((self.left + right) / 2), self.height - 7, self.xname
-            )
-        )
-        middle = number((low + self.top) / 2)
-        parts.append(
-            Markup('<text class="name mid" transform="rotate(-90)" x="-{}" y="13">{}</text>').format(middle, self.yname)
-        )
+        parts = []
+        for t in self.yticks:
+            y = self.y(t)
+            parts.append(element("line", class_="grid", x1=self.left, x2=right, y1=y, y2=y))
+            parts.append(element("text", name(t), class_="tick", x=self.left - 7, y=y + 3.5))
+        parts += [element("text", label(t), class_="tick mid", x=self.x(t), y=low + 17) for t in self.xticks]
+        parts.append(element("line", class_="axis", x1=self.left, x2=right, y1=low, y2=low))
+        parts.append(element("text", self.xname, class_="name mid", x=(self.left + right) / 2, y=self.height - 7))
+        turned = {"transform": "rotate(-90)", "x": -(low + self.top) / 2, "y": 13}
+        parts.append(element("text", self.yname, class_="name mid", **turned))
         return Markup("").join(parts)
+
+
+def element(tag: str, content: str = "", **attributes: object) -> Markup:
+    """An SVG element. Numbers are pixels; ``class_`` stands for class, ``fill_opacity`` for fill-opacity.
+
+    Examples
+    --------
+    >>> element("text", "a < b", class_="tick", x=12.34)
+    Markup('<text class="tick" x="12.3">a &lt; b</text>')
+    """
+    said = Markup("").join(
+        Markup(' {}="{}"').format(
+            name.rstrip("_").replace("_", "-"), number(value) if isinstance(value, int | float) else value
+        )
+        for name, value in attributes.items()
+    )
+    name = Markup(tag)  # our own word, not other people's text
+    if not content:
+        return Markup("<{}{}/>").format(name, said)
+    return Markup("<{}{}>{}</{}>").format(name, said, content, name)
 
 
 def svg(width: float, height: float, title: str, body: Markup, extra: str = "", natural: bool = False) -> Markup:
     """An SVG element that scales with the page (``natural``: up to its own size); its label is for screen readers."""
-    style = Markup(' style="max-width:{}px"').format(number(width)) if natural else ""
-    return Markup('<svg class="{}" viewBox="0 0 {} {}"{} role="img" aria-label="{}">{}</svg>').format(
-        f"plot {extra}".strip(), number(width), number(height), style, escape(title), body
-    )
+    style = {"style": f"max-width:{number(width)}px"} if natural else {}
+    box = f"0 0 {number(width)} {number(height)}"
+    return element("svg", body, class_=f"plot {extra}".strip(), viewBox=box, **style, role="img", aria_label=title)

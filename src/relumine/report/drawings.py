@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import log10
 from typing import TypeVar
@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from relumine.arrays import Array
-from relumine.report.axes import Axes, label, linear_ticks, log_ticks, number, svg
+from relumine.report.axes import Axes, element, label, linear_ticks, log_ticks, number, svg
 from relumine.report.png import data_uri, strength
 
 Item = TypeVar("Item")
@@ -19,8 +19,6 @@ Item = TypeVar("Item")
 
 _CELLS = 1600  # entries up to which each is a rectangle that tells its value
 _POINTS = 800  # of a scatter plot: 60 kB of the page, and more hide each other
-_CELL = '<rect class="{}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{}"><title>{}, {}: {}</title></rect>'
-_BAR = '<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{} rows between {} and {}</title></rect>'
 
 
 def heat_map(W: Array, rows: Sequence[str], columns: Sequence[str]) -> Markup:
@@ -36,50 +34,44 @@ def heat_map(W: Array, rows: Sequence[str], columns: Sequence[str]) -> Markup:
         top += min(max((len(_short(c)) for c in columns), default=1) * 6.2 * (0.72 if cell < 60 else 1.0) + 14.0, 110.0)
     width, height = left + d * cell + 34.0, top + m * tall + 4.0
     body: list[Markup] = []
-    if named:
-        for j, name in enumerate(columns):
-            x = number(left + (j + 0.5) * cell + 3)
-            body.append(
-                Markup('<text class="tick start" transform="translate({},{}) rotate(-48)">{}</text>').format(
-                    x, number(top - 6), _short(name)
-                )
-            )
+    for j, name in enumerate(columns if named else ()):
+        place = f"translate({number(left + (j + 0.5) * cell + 3)},{number(top - 6)}) rotate(-48)"
+        body.append(element("text", _short(name), class_="tick start", transform=place))
     if m <= 60:
-        body += [
-            Markup('<text class="tick" x="{}" y="{}">{}</text>').format(
-                number(left - 7), number(top + (i + 0.5) * tall + 3.5), name
-            )
-            for i, name in enumerate(rows)
-        ]
+        ys = [top + (i + 0.5) * tall + 3.5 for i in range(m)]
+        body += [element("text", name, class_="tick", x=left - 7, y=y) for name, y in zip(rows, ys)]
     if W.size <= _CELLS:
-        opacity, gap = strength(W, largest), 1.0 if min(cell, tall) > 6 else 0.0
         body += [
-            Markup(_CELL).format(
-                "pos" if W[i, j] >= 0.0 else "neg",
-                number(left + j * cell),
-                number(top + i * tall),
-                number(cell - gap),
-                number(tall - gap),
-                f"{opacity[i, j]:.2f}",
-                f"unit {rows[i]}",
-                columns[j],
-                f"{W[i, j]:+.4g}",
-            )
+            _cell(W[i, j], left + j * cell, top + i * tall, cell, tall, largest, f"unit {rows[i]}, {columns[j]}")
             for i in range(m)
             for j in range(d)
         ]
     else:
-        body.append(
-            Markup(
-                '<image class="pixels" x="{}" y="{}" width="{}" height="{}" preserveAspectRatio="none" href="{}"/>'
-            ).format(left, number(top), number(d * cell), number(m * tall), data_uri(W, largest))
-        )
-    body.append(
-        Markup('<rect class="outline" x="{}" y="{}" width="{}" height="{}"/>').format(
-            left - 1, number(top - 1), number(d * cell + 1), number(m * tall + 1)
-        )
-    )
+        size = {"x": left, "y": top, "width": d * cell, "height": m * tall}
+        body.append(element("image", class_="pixels", **size, preserveAspectRatio="none", href=data_uri(W, largest)))
+    size = {"x": left - 1, "y": top - 1, "width": d * cell + 1, "height": m * tall + 1}
+    body.append(element("rect", class_="outline", **size))
     return svg(width, height, title, Markup("").join(body), "wide" if width > 560 else "", natural=True)
+
+
+def _cell(value: float, x: float, y: float, width: float, height: float, largest: float, name: str) -> Markup:
+    """One weight as a rectangle that tells its value; small rectangles leave no gap between them."""
+    gap = 1.0 if min(width, height) > 6 else 0.0
+    return element(
+        "rect",
+        element("title", f"{name}: {value:+.4g}"),
+        class_=_sign(value),
+        x=x,
+        y=y,
+        width=width - gap,
+        height=height - gap,
+        fill_opacity=f"{strength(np.array(value), largest):.2f}",
+    )
+
+
+def _sign(value: float) -> str:
+    """The class of what is drawn in the colour of a sign."""
+    return "pos" if value >= 0.0 else "neg"
 
 
 def images(W: Array, rows: Sequence[str], shape: tuple[int, int]) -> list[dict[str, str]]:
@@ -94,8 +86,8 @@ def units_plot(b: Array, a: Array, names: Sequence[str], se_b: Array | None, se_
     axes = Axes(xs, ys, "bias b", aname)
     body = [axes.frame()]
     if ys[0] < 0.0 < ys[-1]:
-        zero = number(axes.y(0.0))
-        body.append(Markup('<line class="zero" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(62, 426, zero, zero))
+        zero = axes.y(0.0)
+        body.append(_line("zero", axes.left, axes.width - axes.right, zero, zero))
     for i, name in enumerate(names):
         x, y = axes.x(b[i]), axes.y(a[i])
         for se, across in ((se_b, True), (se_a, False)):
@@ -111,11 +103,8 @@ def units_plot(b: Array, a: Array, names: Sequence[str], se_b: Array | None, se_
                 ends = float(np.clip(ends[0], first, last)), float(np.clip(ends[1], first, last))
                 x1, x2, y1, y2 = (*ends, y, y) if across else (x, x, *ends)
                 body.append(_line("whisker", x1, x2, y1, y2))
-        body.append(
-            Markup('<circle class="{}" cx="{}" cy="{}" r="5"><title>unit {}: b = {}, {} = {}</title></circle>').format(
-                "pos" if a[i] >= 0.0 else "neg", number(x), number(y), name, f"{b[i]:+.4g}", aname, f"{a[i]:+.4g}"
-            )
-        )
+        told = element("title", f"unit {name}: b = {b[i]:+.4g}, {aname} = {a[i]:+.4g}")
+        body.append(element("circle", told, class_=_sign(a[i]), cx=x, cy=y, r=5))
     return svg(axes.width, axes.height, f"Bias and output weight of {len(names)} units", Markup("").join(body))
 
 
@@ -141,25 +130,14 @@ def loss_curve(trace: Sequence[tuple[str, Sequence[float]]]) -> Markup:
     bands, named = [], -1e9
     for k, ((name, losses), (begin, end)) in enumerate(zip(stages, pairwise(starts), strict=True)):
         x1, x2 = axes.x(float(begin)), axes.x(float(end))
-        bands.append(
-            Markup(
-                '<rect class="band{}" x="{}" y="{}" width="{}" height="{}"><title>{}: {} steps to {}</title></rect>'
-            ).format(
-                k % 2,
-                number(x1),
-                axes.top,
-                number(x2 - x1),
-                low - axes.top,
-                name,
-                len(losses),
-                label(10.0 ** losses[-1]),
-            )
-        )
+        told = element("title", f"{name}: {len(losses)} steps to {label(10.0 ** losses[-1])}")
+        size = {"x": x1, "y": axes.top, "width": x2 - x1, "height": low - axes.top}
+        bands.append(element("rect", told, class_=f"band{k % 2}", **size))
         if x1 > named and x2 - x1 > 5.6 * len(name) * 0.5:
-            bands.append(Markup('<text class="stage" x="{}" y="{}">{}</text>').format(number(x1 + 3), 27, name))
+            bands.append(element("text", name, class_="stage", x=x1 + 3, y=27))
             named = x1 + 6.2 * len(name)
         elif k == len(stages) - 1 and x2 - 6.2 * len(name) > named:  # the end is named, however short
-            bands.append(Markup('<text class="stage tick" x="{}" y="{}">{}</text>').format(number(x2), 27, name))
+            bands.append(element("text", name, class_="stage tick", x=x2, y=27))
     most = max(3000 // len(stages), 2)
     curves = []
     before: list[tuple[int, float]] = []
@@ -167,8 +145,7 @@ def loss_curve(trace: Sequence[tuple[str, Sequence[float]]]) -> Markup:
         steps = _thin(list(enumerate(losses, start=int(begin))), most)
         # a stage of one step is seen as the way to it
         steps, before = [*(before if len(steps) == 1 else []), *steps], steps[-1:]
-        points = " ".join(f"{number(axes.x(k + 0.5))},{number(axes.y(v))}" for k, v in steps)
-        curves.append(Markup('<polyline class="curve" points="{}"/>').format(points))
+        curves.append(_curve((axes.x(k + 0.5), axes.y(v)) for k, v in steps))
     body = Markup("").join([*bands, axes.frame(), *curves])
     title = f"Relative loss over {total} iterations in {len(stages)} stages, ending at {10.0 ** values[-1]:.1e}"
     return svg(axes.width, axes.height, title, body, "wide")
@@ -180,7 +157,7 @@ def predicted_against_true(truth: Array, predicted: Array, name: str = "y") -> M
     axes = Axes(ticks, ticks, f"true {_short(name, 30)}", f"predicted {_short(name, 30)}")
     body = [axes.frame(), _line("zero", axes.x(ticks[0]), axes.x(ticks[-1]), axes.y(ticks[0]), axes.y(ticks[-1]))]
     body += [
-        Markup('<circle class="point" cx="{}" cy="{}" r="2.4"/>').format(number(axes.x(t)), number(axes.y(p)))
+        element("circle", class_="point", cx=axes.x(t), cy=axes.y(p), r=2.4)
         for t, p in _thin(list(zip(truth.tolist(), predicted.tolist(), strict=True)), _POINTS)
     ]
     title = f"Predicted against true {name} on {len(truth)} rows"
@@ -195,14 +172,15 @@ def histogram(residual: Array, noise: float = 0.0) -> Markup:
     bins = int(np.clip(np.sqrt(len(residual)) * 1.5, 8, 41)) | 1
     counts, edges = np.histogram(residual / unit, bins=bins, range=(-reach / unit, reach / unit))
     name = "true − predicted" if unit == 1.0 else f"true − predicted, in units of {label(float(unit))}"
-    axes = Axes(linear_ticks(edges[0], edges[-1]), linear_ticks(0, max(int(counts.max()), 1)), name, "rows")
+    rows = [tick for tick in linear_ticks(0, max(int(counts.max()), 1)) if tick == round(tick)]
+    axes = Axes(linear_ticks(edges[0], edges[-1]), rows, name, "rows")
     body = [axes.frame()]
     for count, (x1, x2) in zip(counts, pairwise(edges), strict=True):
         if count:
             top = axes.y(count)
-            size = number(axes.x(x2) - axes.x(x1) - 0.8), number(axes.y(0.0) - top)
-            ends = label(float(x1 * unit)), label(float(x2 * unit))
-            body.append(Markup(_BAR).format(number(axes.x(x1)), number(top), *size, count, *ends))
+            size = {"x": axes.x(x1), "y": top, "width": axes.x(x2) - axes.x(x1) - 0.8, "height": axes.y(0.0) - top}
+            told = f"{count} rows between {label(float(x1 * unit))} and {label(float(x2 * unit))}"
+            body.append(element("rect", element("title", told), class_="bar", **size))
     if noise > 0.0:
         z = np.linspace(edges[0], edges[-1], 90)
         scale = noise / unit
@@ -210,21 +188,21 @@ def histogram(residual: Array, noise: float = 0.0) -> Markup:
             np.exp(-0.5 * (z / scale) ** 2) / (scale * np.sqrt(2.0 * np.pi)) * len(residual) * (edges[1] - edges[0])
         )
         density = np.minimum(density, axes.yticks[-1])
-        points = " ".join(f"{number(axes.x(s))},{number(axes.y(t))}" for s, t in zip(z, density, strict=True))
-        body.append(Markup('<polyline class="curve" points="{}"/>').format(points))
+        body.append(_curve((axes.x(s), axes.y(t)) for s, t in zip(z, density, strict=True)))
     title = f"Histogram of {len(residual)} residuals"
     return svg(axes.width, axes.height, title, Markup("").join(body))
 
 
 def _line(kind: str, x1: float, x2: float, y1: float, y2: float) -> Markup:
-    return Markup('<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
-        kind, number(x1), number(x2), number(y1), number(y2)
-    )
+    return element("line", class_=kind, x1=x1, x2=x2, y1=y1, y2=y2)
+
+
+def _curve(points: Iterable[tuple[float, float]]) -> Markup:
+    return element("polyline", class_="curve", points=" ".join(f"{number(x)},{number(y)}" for x, y in points))
 
 
 def _limits(values: Array) -> tuple[float, float]:
-    low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
-    low, high = float(np.min(values)) if values.size else low, float(np.max(values)) if values.size else high
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     return (low, high) if high - low > 1e-12 * max(abs(low), abs(high), 1e-290) else (low - 0.5, high + 0.5)
 
 

@@ -194,7 +194,7 @@ def _residuals(found: Recovery, target: str, most: int = 4) -> dict[str, Any] | 
         return None
     residual = rows.truth - rows.predicted
     q = residual.shape[1]
-    noise = found.certificate.noise if q == 1 else 0.0
+    noise = found.certificate.noise if q == 1 else 0.0  # of several outputs only one number is known
     names = [target] if q == 1 else target.split(", ")
     if len(names) != q:
         names = [f"output {k}" for k in range(q)]

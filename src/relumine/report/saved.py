@@ -113,7 +113,7 @@ def load(path: str | os.PathLike[str]) -> Recovery:
         raise ModelFileError(f"{path}: {_A_NETWORK}")
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ModelFileError(f"{path} is JSON, but not a result saved by relumine (recover --save)")
-    if content.get("version") == 1:
+    if content.get("version") == 1:  # it had a dictionary of anything, which cannot be checked
         raise ModelFileError(f"{path} was saved by an earlier relumine (version 1); run the recovery again to save it")
     if content.get("version") != _VERSION:
         raise ModelFileError(f"{path} has version {content.get('version')!r}; this relumine reads {_VERSION}; upgrade")

@@ -54,7 +54,7 @@ class Cut:
 
 
 def tone(found: Recovery) -> tuple[str, str]:
-    """The colour of the page, and its sign; where no unit was found there is nothing to be glad or sorry about."""
+    """The colour of the page, and its sign; neutral where no unit was found, which is neither success nor failure."""
     return ("plain", "–") if found.ok and not found.network.m else TONE[found.status]
 
 
@@ -145,7 +145,7 @@ def trace(found: Recovery) -> list[tuple[str, list[float]]]:
     """The losses stage by stage, those that are finite; the result's own is the last."""
     stages = [(name, [v for v in losses if np.isfinite(v)]) for name, losses in found.search.trace]
     stages = [stage for stage in stages if stage[1]]
-    final = found.search.loss
+    final = found.search.loss  # after signs and polish, which the trace does not have
     if stages and np.isfinite(final) and abs(final - stages[-1][1][-1]) > 0.01 * abs(final):
         stages.append(("signs and polish" if found.network.m else "linear fit", [final]))
     return stages

@@ -92,11 +92,12 @@ def squared_norms(X: Array, degree: int) -> Array:
     """
     n, d = X.shape
     s = np.einsum("ni,ni->n", X, X)
+    # (i+1) L_{i+1} = (2i − s) L_i − (i−1) L_{i−1}: the recurrence of L^{(−1)}
     laguerre = [np.ones(n), -s]
     for i in range(1, degree):
         laguerre.append(((2.0 * i - s) * laguerre[i] - (i - 1.0) * laguerre[i - 1]) / (i + 1.0))
     out = np.zeros((degree + 1, n))
-    binomial = 1.0
+    binomial = 1.0  # of (1 − t²)^{−d/2} = Σ_j C(d/2 + j − 1, j) t^{2j}
     for j in range(degree // 2 + 1):
         for k in range(2 * j, degree + 1):
             out[k] += binomial * (-1.0) ** k * laguerre[k - 2 * j]

@@ -9,7 +9,7 @@ from scipy.linalg import eig
 
 from relumine.arrays import Array
 from relumine.results import InvalidInput
-from relumine.tensors.symmetric import SymmetricTensor, powers
+from relumine.tensors.symmetric import SymmetricTensor, best_weights
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,13 @@ def jennrich(
         raise InvalidInput(f"rank must lie between 0 and {s.size} for order ℓ={order}, d={T.d}; got {rank}")
     if rank == 0:
         return RankOneTerms(np.zeros((0, T.d)), np.zeros(0), s, 1.0, 0, 1.0)
-    basis = left[:, :rank]
+    basis = left[:, :rank]  # spans the p_i; in its coordinates M_x and M_y are rank × rank and invertible
     slices = np.einsum("ai,abz,bj->zij", basis, T.flatten(order, order, z), basis, optimize=True)
     tries = [common_factors(slices, rng) for _ in range(contractions)]
     vectors, condition, complex_pairs = min(tries, key=lambda t: (t[2], t[1]))
     U = np.array([_root(basis @ p, T.d, order) for p in vectors.T]).reshape(-1, T.d)
-    P = powers(U, T.order)
-    weights = np.asarray(np.linalg.lstsq(P.T, T.entries, rcond=None)[0], dtype=np.float64)
-    residual = float(np.linalg.norm(weights @ P - T.entries) / max(T.norm, np.finfo(float).tiny))
+    weights, rest = best_weights(U, T)
+    residual = float(np.linalg.norm(rest) / max(T.norm, np.finfo(float).tiny))
     return RankOneTerms(U, weights, s, condition, complex_pairs, residual)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.results import InvalidInput
 from relumine.tensors.jennrich import common_factors
 
@@ -59,8 +59,8 @@ def joint_diagonalise(
     off, done = _off(B, M), 0
     while done < steps:
         done += 1
-        trial = np.asarray(np.linalg.solve(_explain(B @ M @ B.T), B), dtype=np.float64)
-        trial /= np.linalg.norm(trial, axis=1, keepdims=True)
+        # B M_l Bᵀ ≈ A diag Aᵀ, so A⁻¹B diagonalises better than B
+        trial = unit_rows(np.linalg.solve(_explain(B @ M @ B.T), B))
         new = _off(trial, M)
         if not new < off * (1.0 - 1e-12):
             break
@@ -86,8 +86,7 @@ def _start(M: Array, rng: np.random.Generator, contractions: int) -> Array:
 
 def _dual(P: Array) -> Array:
     """Unit rows B with B P diagonal; the columns of P are factors."""
-    B = np.linalg.inv(P)
-    return np.asarray(B / np.linalg.norm(B, axis=1, keepdims=True))
+    return unit_rows(np.linalg.inv(P))
 
 
 def _off(B: Array, M: Array) -> float:

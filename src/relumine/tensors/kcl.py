@@ -7,11 +7,11 @@ from math import factorial
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.results import InvalidInput
 from relumine.tensors.jointdiag import JointDiagonal, joint_diagonalise
 from relumine.tensors.refine import refine_terms
-from relumine.tensors.symmetric import SymmetricTensor, powers
+from relumine.tensors.symmetric import SymmetricTensor, best_weights
 
 _STEPS = 12  # of Gauss–Newton, a cap: from KCL's factors it converges in three to six
 
@@ -52,10 +52,9 @@ def kcl(
     rng = np.random.default_rng(rng)
     dense = T.dense()
     G = rng.normal(size=(projections, T.d))
-    found = joint_diagonalise(_project(dense, G / np.linalg.norm(G, axis=1, keepdims=True)), rng)
+    found = joint_diagonalise(_project(dense, unit_rows(G)), rng)
     if plugin and T.d > 1:
-        duals = np.linalg.inv(found.factors).T
-        duals = duals / np.linalg.norm(duals, axis=1, keepdims=True)
+        duals = unit_rows(np.linalg.inv(found.factors).T)
         second = joint_diagonalise(_project(dense, duals), rng, start=found.factors)
         found = min(found, second, key=lambda stage: _misfit(T, stage.factors))
     if refine:
@@ -74,6 +73,4 @@ def _project(T: Array, G: Array) -> Array:
 
 def _misfit(T: SymmetricTensor, U: Array) -> float:
     """‖T − Σ_i ζ_i u_i^{⊗3}‖ with the best ζ."""
-    P = powers(U, 3)
-    zeta = np.linalg.lstsq(P.T, T.entries, rcond=None)[0]
-    return float(np.linalg.norm(T.entries - zeta @ P))
+    return float(np.linalg.norm(best_weights(U, T)[1]))

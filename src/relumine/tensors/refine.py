@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relumine.arrays import Array
-from relumine.tensors.symmetric import SymmetricTensor, power_derivatives, powers
+from relumine.arrays import Array, unit_rows
+from relumine.tensors.symmetric import SymmetricTensor, best_weights, power_derivatives, powers
 
 
 def refine_terms(
@@ -29,12 +29,13 @@ def refine_terms(
            [0., 1.]])
     """
     scales = [max(T.norm, np.finfo(float).tiny) for T in tensors] if scales is None else scales
-    U = U / np.linalg.norm(U, axis=1, keepdims=True)
+    U = unit_rows(U)
     m, d = U.shape
     loss, zetas, rest = _residual(U, tensors, scales)
     for _ in range(steps):
         if m == 0 or loss < 1e-31:  # residuals of 3e-16 of each tensor: rounding error
             break
+        # unknowns: all of U, and a ζ_k for each tensor; a change of ζ_k moves the residual of T_k alone
         J = np.concatenate([_jacobian(U, zeta, T.order) / s for T, zeta, s in zip(tensors, zetas, scales)])
         offsets = np.cumsum([0, *(T.entries.size for T in tensors)])
         blocks = np.zeros((J.shape[0], m * len(tensors)))
@@ -43,8 +44,7 @@ def refine_terms(
         # rcond drops only what rounding made: directions that no tensor sees stay where they are
         step = np.linalg.lstsq(np.column_stack([J, blocks]), rest, rcond=1e-13)[0][: m * d].reshape(m, d)
         for _ in range(12):
-            trial = U + step
-            trial = trial / np.linalg.norm(trial, axis=1, keepdims=True)
+            trial = unit_rows(U + step)
             new = _residual(trial, tensors, scales)
             if new[0] < loss:
                 break
@@ -63,10 +63,9 @@ def _residual(
     """The scaled sum of squares with the best weights, those weights, and the stacked residual."""
     zetas, rest = [], []
     for T, s in zip(tensors, scales):
-        P = powers(U, T.order)
-        zeta = np.asarray(np.linalg.lstsq(P.T, T.entries, rcond=None)[0], dtype=np.float64)
+        zeta, left = best_weights(U, T)
         zetas.append(zeta)
-        rest.append((T.entries - zeta @ P) / s)
+        rest.append(left / s)
     stacked = np.concatenate(rest)
     return float(stacked @ stacked), zetas, stacked
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import SymmetricTensor, contraction, packed_size, powers
 
@@ -72,14 +72,12 @@ def subspace_power(
     if order < 2 or basis.ndim != 2 or basis.shape[1] != size or basis.shape[0] >= size:
         raise InvalidInput(f"needs order ≥ 2 and a basis of shape (r, {size}) with r < {size}, got {basis.shape}")
     rng = np.random.default_rng(rng)
-    X = rng.normal(size=(20 * len(basis) if starts is None else starts, d))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X = unit_rows(rng.normal(size=(20 * len(basis) if starts is None else starts, d)))
     # the map is a gradient ascent; this shift makes it monotone (for ℓ = 2; enough in practice beyond)
     gamma = float(np.sqrt((order - 1.0) / order))
     for _ in range(steps):
         Q = (powers(X, order) @ basis.T) @ basis
-        new = contraction(Q, X, order) + gamma * X
-        new /= np.linalg.norm(new, axis=1, keepdims=True)
+        new = unit_rows(contraction(Q, X, order) + gamma * X)
         moved = float(np.abs(new - X).max(initial=0.0))
         X = new
         if moved < 1e-14:

@@ -76,6 +76,7 @@ def _rank(Q: Array, tol: float) -> int:
 
 def _from_solution_space(Q: Array, t: Array, rank: int, rounding: float) -> Bits:
     """0/1 vectors within ``rounding`` of the solution space of Qs = t, one for each choice of the free entries."""
+    # s = particular + null·c; pivoted QR picks k rows of null that are as independent as can be: the free entries
     particular = np.linalg.lstsq(Q, t, rcond=None)[0]
     null = np.linalg.svd(Q, full_matrices=True)[2][rank:].T  # (m, k)
     k = null.shape[1]
@@ -105,6 +106,7 @@ def _meet_in_the_middle(Q: Array, t: Array, tol: float) -> Bits:
         return sums
 
     left, right = sums_of(weights[:half]), sums_of(weights[half:])
+    # for each sum on the left a range of the sorted sums on the right completes it to the target
     order = np.argsort(right, kind="stable")
     slack = tol * np.sqrt(m)
     low = np.searchsorted(right[order], target - left - slack)
@@ -128,6 +130,7 @@ def _ordered(candidates: Bits) -> Bits:
 
 def _integer_program(Q: Array, t: Array, tol: float | None, seconds: float) -> Bits | None:
     """HiGHS: any s with |Qs − t| ≤ tol, or for tol None the s with the smallest largest deviation."""
+    # unknowns (s, e): Qs − e ≤ t ≤ Qs + e, with e bounded by tol, or minimised
     m = Q.shape[1]
     slack = np.ones((Q.shape[0], 1))
     bounds = Bounds(np.zeros(m + 1), np.append(np.ones(m), np.inf if tol is None else tol))

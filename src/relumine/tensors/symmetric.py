@@ -76,6 +76,7 @@ def _merge(d: int, orders: tuple[int, ...]) -> tuple[Index, Array]:
         table = np.column_stack([np.repeat(table, len(part), axis=0), np.tile(part, (len(table), 1))])
         factor = np.outer(factor, count).ravel()
     total = table.shape[1]
+    # sorted indices read as digits of a number in base d: packed storage is sorted by it, so a search finds the entry
     place = d ** np.arange(total - 1, -1, -1, dtype=np.int64)
     where = np.searchsorted(indices(d, total) @ place, np.sort(table, axis=1) @ place)
     return where, np.sqrt(factor / multiplicities(d, total)[where])
@@ -130,6 +131,20 @@ def power_derivatives(u: Array, k: int) -> Array:
 def rank_one_sum(weights: Array, U: Array, k: int) -> SymmetricTensor:
     """Σ_i weights_i u_i^{⊗k}."""
     return SymmetricTensor(weights @ powers(U, k), U.shape[1], k)
+
+
+def best_weights(U: Array, T: SymmetricTensor) -> tuple[Array, Array]:
+    """argmin_ζ ‖T − Σ_i ζ_i u_i^{⊗k}‖ for the rows u_i of U, (m,), and what is left of the packed T.
+
+    Examples
+    --------
+    >>> zeta, rest = best_weights(np.eye(2), rank_one_sum(np.array([2.0, -1.0]), np.eye(2), 3))
+    >>> zeta.round(12), float(abs(rest).max()) < 1e-12
+    (array([ 2., -1.]), True)
+    """
+    P = powers(U, T.order)
+    zeta = np.asarray(np.linalg.lstsq(P.T, T.entries, rcond=None)[0], dtype=np.float64)
+    return zeta, np.asarray(T.entries - zeta @ P)
 
 
 @dataclass(frozen=True, eq=False)

@@ -298,12 +298,12 @@ BAD = {
     "constant y": ({"y": np.full(2000, 3.0)}, "y is constant"),
     "constant column": ({"X": np.column_stack([X, np.ones(2000)])}, "column 4 is constant"),
     "few samples": ({"X": X[:16], "y": Y[:16]}, "16 samples are too few"),
-    "width 0": ({"width": 0}, "width must be a whole number ≥ 1"),
+    "width 0": ({"width": 0}, "width must be a whole number, at least 1"),
     "width 2.5": ({"width": 2.5}, "width must be a whole number"),
     "width too large": ({"width": 5}, "at most 4 units apart, width=5 asked; use order=2"),
-    "order 0": ({"order": 0}, "order must be a whole number ≥ 1"),
-    "estimator": ({"estimator": "best"}, "unknown estimator 'best'"),
-    "goal": ({"goal": "speed"}, "unknown goal 'speed'"),
+    "order 0": ({"order": 0}, "order must be a whole number, at least 1"),
+    "estimator": ({"estimator": "best"}, "estimator must be .*; got 'best'"),
+    "goal": ({"goal": "speed"}, "goal must be .*; got 'speed'"),
     "threshold": ({"thresholds": {"eta": 1.0}}, "unknown threshold 'eta'"),
 }
 

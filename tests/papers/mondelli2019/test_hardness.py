@@ -172,6 +172,22 @@ def test_no_estimate_beats_the_bounds(trials: int) -> None:
     assert min(told.values()) >= 3, told  # each of the regimes that the paper names
 
 
+@pytest.mark.parametrize(("name", "p"), [(CUBIC, 1), (QUARTIC, 2)])  # odd: Eq. 9; even: Eq. 10
+def test_the_constants_of_theorem_2(name: str, p: int) -> None:
+    d, W = 16, planted.weights(16, 16, family="centred_identity")
+    W_hat = planted.weights(d, 5, rng=1)
+    (_, delta, eta_avg, eta_var), epsilon = assumptions(W), np.abs(W @ W_hat.T).max()
+    bound = separated_weights_bound(W, W_hat, name)
+    one, two = hermite_number(name, 1), hermite_number(name, 2)
+    assert eta_var == pytest.approx(1.0)
+    assert bound.applies
+    assert bound.epsilon == pytest.approx(epsilon)
+    assert bound.c1 == pytest.approx(2.0 * one**2 * eta_avg * d + 2.0 * two**2 * eta_var**2 * d)
+    assert bound.c2 == pytest.approx(2.0 * epsilon**p * (1.0 + eta_var) * 5 / d / (1.0 - delta**p * (1.0 + eta_var)))
+    twice = separated_weights_bound(np.vstack([W, W]), W_hat, name)  # δ = 1: the condition on it fails
+    assert (twice.applies, twice.value, twice.vacuous) == (False, 0.0, True)
+
+
 @pytest.mark.parametrize("name", [*EVEN, *ODD, *NEITHER])
 def test_bounds_are_below_the_exact_risk_and_tight_for_uncorrelated_estimates(name: str) -> None:
     d = 64

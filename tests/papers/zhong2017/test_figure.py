@@ -93,10 +93,9 @@ def test_plots_read_the_json_only(quick, name, monkeypatch):
     assert figures.plot(quick[name]).read_bytes().startswith(b"\x89PNG")
 
 
-def test_threshold_and_line():
-    grid = [{"d": d, "n": n, "rate": float(n >= 50 * d)} for d in (10, 20, 40) for n in range(500, 3001, 500)]
-    assert figures.threshold(grid) == {10: 500, 20: 1000, 40: 2000}
-    assert figures.line(figures.threshold(grid)) == pytest.approx((50.0, 0.0, 1.0), abs=1e-9)
+def test_line():
+    assert figures.line({10: 510, 20: 1010, 40: 2010}) == pytest.approx((50.0, 10.0, 1.0), abs=1e-9)
+    assert figures.line({10: 500, 20: 1000, 30: 500})[2] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_cells_do_not_depend_on_the_number_of_processes():

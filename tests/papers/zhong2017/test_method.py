@@ -289,7 +289,7 @@ def test_the_tensor_estimate_alone_and_failure_in_words():
         ({"width": 0}, "width ≤ d"),
         ({"activation": "tanh"}, "units, not tanh"),
         ({"activation": "quadratic"}, "is for relu, leaky_relu, squared_relu units, not quadratic"),
-        ({"moments": "magic"}, "unknown moments"),
+        ({"moments": "magic"}, "moments must be 'plain'"),
         ({"iterations": -1}, "iterations"),
         ({"y": np.ones(100)}, "constant"),
         ({"y": np.ones((100, 2))}, "one output"),

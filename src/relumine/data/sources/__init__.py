@@ -2,7 +2,7 @@
 
 from relumine.data.sources.chunks import Chunk, Source
 from relumine.data.sources.gather import count, materialise, take
-from relumine.data.sources.local import Without
+from relumine.data.sources.local import WithoutRows
 from relumine.data.sources.opening import open_source
 from relumine.data.sources.samples import Samples, as_samples
 
@@ -10,7 +10,7 @@ __all__ = [
     "Chunk",
     "Samples",
     "Source",
-    "Without",
+    "WithoutRows",
     "as_samples",
     "count",
     "materialise",

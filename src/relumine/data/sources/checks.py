@@ -1,4 +1,4 @@
-"""The one check of numbers: what is wrong is said with the argument, the place and what to do about it."""
+"""The one check of the numbers in rows; an error names the argument, the place, and what to do about it."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def _good_rows(piece: Piece, kinds: Kinds, limit: float, skip: bool) -> NDArray[
         if largest > limit:
             where = f" in {piece.where}" if piece.where else ""
             raise InvalidInput(
-                f"{kind} values around {largest:.1e}{where}, beyond what squares can hold",
-                argument=kind,
-                remedy="rescale them",
+                f"{kind} values around {largest:.1e}{where} are too large to compute with",
+                argument=kind if kind in ("X", "y") else None,
+                remedy=f"rescale them (divide by {10.0 ** np.floor(np.log10(largest)):.0e}, say)",
             )
     return good

@@ -120,7 +120,7 @@ def gather(chunks: Iterator[Chunk], most: int | None, label: str) -> Chunk:
     first = next(chunks, None)
     if first is None:
         raise InvalidInput(f"{label} has no rows")
-    if most is None:
+    if most is None:  # the number of rows is not known: hold all chunks, then join them
         return join([first, *chunks])
     X, Y = np.empty((most, first.X.shape[1]), first.X.dtype), np.empty((most, first.Y.shape[1]))
     weight = None if first.weight is None else np.empty(most)
@@ -135,7 +135,7 @@ def gather(chunks: Iterator[Chunk], most: int | None, label: str) -> Chunk:
 
 
 def slices(n: int, rows: int) -> list[slice]:
-    """N rows in blocks of at most ``rows``.
+    """n rows in blocks of at most ``rows``.
 
     Examples
     --------

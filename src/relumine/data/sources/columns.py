@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from relumine.results import InvalidInput
 
 TEXT = "turn its categories into columns with one_hot=True"
-PLAINLY = "write its numbers plainly, without percent or currency signs and without marks between thousands"
+EMPTY = "it has no values"
+PLAINLY = "write its numbers plainly, without units, percent or currency signs and without marks between thousands"
+MOST = 50  # categories of a column; more are names, notes or numbers with something beside them
 
 
 class Text(NamedTuple):
-    """Why a column is not numeric: what it ``holds``, and what makes numbers of it."""
+    """Why a column is not numeric: what it ``holds``, and what makes numbers of it, if anything does."""
 
     holds: str
     remedy: str = TEXT
 
 
 class Except(tuple[str, ...]):
-    """Inputs are all columns but these."""
+    """Column names that are not inputs: the inputs are all others (see ``ignore`` in ``open_source``)."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ def pick(where: str, schema: dict[str, Text | None], target: Any, features: Any,
     ('u', 'v')
     """
     if target is None:
-        raise InvalidInput(f"name the target= column of {where}; it has: {_listed(schema)}", argument="target")
+        raise InvalidInput(f"name the target= column of {where}; it has: {listed(schema)}", argument="target")
     if weight is not None and not isinstance(weight, str):
         raise InvalidInput("sample_weight for files and dataframes is the name of a column", argument="sample_weight")
     targets = (target,) if isinstance(target, str) else tuple(target)
@@ -60,18 +63,19 @@ def pick(where: str, schema: dict[str, Text | None], target: Any, features: Any,
     missing = [c for c in (*columns.all, *left_out) if c not in schema]
     if missing:
         raise InvalidInput(
-            f"{where} has no column {missing[0]!r}; it has: {_listed(schema)}",
+            f"{where} has no column {missing[0]!r}; it has: {listed(schema)}",
             argument=argument.get(missing[0], "ignore"),
         )
     if not inputs:
-        raise InvalidInput(f"at least one feature column is needed; {where} has: {_listed(schema)}")
+        raise InvalidInput(f"at least one feature column is needed; {where} has: {listed(schema)}")
     twice = [c for c, times in Counter(columns.all).items() if times > 1]
     if twice:
         raise InvalidInput(f"column {twice[0]!r} is named twice among features, target and sample_weight")
     for c in columns.all:
         if (text := schema[c]) is not None:
             other = f"leave it out with ignore=[{c!r}]" if c in inputs else f"choose another {argument[c]}="
-            remedy = other if text.remedy == TEXT and c not in inputs else f"{other}, or {text.remedy}"
+            alone = not text.remedy or (text.remedy == TEXT and c not in inputs)
+            remedy = other if alone else f"{other}, or {text.remedy}"
             raise InvalidInput(
                 f"{where}: column {c!r} is not numeric ({text.holds})", argument=argument[c], remedy=remedy
             )
@@ -83,6 +87,7 @@ def frame_schema(frame: Any) -> dict[str, Text | None]:
     return {str(c): None if getattr(t, "kind", "O") in "fiub" else Text(str(t)) for c, t in frame.dtypes.items()}
 
 
-def _listed(schema: dict[str, Text | None]) -> str:
-    names = list(schema)
+def listed(names: Iterable[str]) -> str:
+    """The first dozen names, and how many there are."""
+    names = list(names)
     return ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")

@@ -13,7 +13,7 @@ from relumine.data.sources.samples import Samples
 
 
 def without_constants(source: Source) -> tuple[Source, NDArray[np.intp]]:
-    """The source without its constant inputs, and the numbers of those that it keeps; all, if none varies.
+    """The source without its constant inputs, and the numbers of the inputs it keeps; all of them, if none varies.
 
     Examples
     --------
@@ -21,6 +21,7 @@ def without_constants(source: Source) -> tuple[Source, NDArray[np.intp]]:
     >>> without_constants(Samples(X, X[:, 0]))[1]
     array([0, 2])
     """
+    # most data have no constant column, and the first rows show it: then no pass is needed
     head = np.asarray(source.head().X)
     every = np.arange(source.d)
     if source.passes is not None or (head != head[0]).any(axis=0).all():

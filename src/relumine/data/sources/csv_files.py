@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 
 from relumine.data.sources.columnar import Batch, reading
-from relumine.data.sources.columns import PLAINLY, TEXT, Text
+from relumine.data.sources.columns import EMPTY, MOST, PLAINLY, TEXT, Text
 from relumine.data.sources.dialect import Dialect, open_text, sniff
 from relumine.results import InvalidInput
 
@@ -23,8 +24,11 @@ _MISSING = (
 )
 # A number that is not written plainly, and a date or a time
 _ADORNED = r"^[\s+\-$€£¥%]*\d+([.,'’\s ]\d{3})*([.,]\d+)?[\s%$€£¥]*$"
+_WITH_UNIT = r"^[\s+-]*\d+([.,]\d+)?\s?[^\W\d_]{1,5}$"  # 12 kg; but 3rd, 4th are categories
 _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|^\d{1,2}:\d{2}"
 _COUNTED = "put a number in its place (days since the first, say)"
+_REMEDIES = {_ADORNED: PLAINLY, _DATE: _COUNTED, r"^=": "save its values, not its formulas"}
+_PACKED = (".gz", ".bz2", ".zst")
 _BLOCK = 1 << 24  # bytes parsed at once: a line must fit, and more is memory
 _LINES_IN_BLOCK = 4  # of the longest line seen
 
@@ -37,8 +41,8 @@ class Csv:
     """
 
     name = "csv"
-    endings = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("", ".gz", ".bz2", ".zst"))
-    named = tuple(f".{kind}{packed}" for kind in ("txt", "dat") for packed in ("", ".gz", ".bz2", ".zst"))
+    endings = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("", *_PACKED))
+    named = tuple(f".{kind}{packed}" for kind in ("txt", "dat") for packed in ("", *_PACKED))
     slow = True  # to read again: parsing takes longer than reading the numbers
 
     def __init__(self, dialect: Dialect, on_bad: Callable[[int], None] | None = None) -> None:
@@ -46,7 +50,7 @@ class Csv:
         point = "[.]" if dialect.decimal == "." else ","
         self.number = rf"^\s*[+-]?((\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?|[iI]nf(inity)?)\s*$"
         self.block = min(max(_BLOCK, _LINES_IN_BLOCK * dialect.line), (1 << 31) - 1)
-        self.first_row = 2 if dialect.names is None else 1
+        self.first_row = dialect.first_row
 
     @classmethod
     def of(cls, path: str, skip: bool, delimiter: str | None = None, decimal: str | None = None) -> Csv:
@@ -69,16 +73,26 @@ class Csv:
             raise InvalidInput(f"{path} has a header but no rows")
         kept = [j for j, name in enumerate(names) if name.strip() or first.column(j).null_count < first.num_rows]
         called = [names[j] for j in kept]
+        if (unnamed := sum(not name.strip() for name in called)) > 1:
+            raise InvalidInput(
+                f"{path}: row {self.first_row - 1} has no name for {unnamed} of {len(called)} columns",
+                remedy="its first line must be the names of the columns: remove titles above it",
+            )
         twice = sorted(name for name, times in Counter(called).items() if times > 1)
         if twice:
             raise InvalidInput(f"{path}: two columns have the same name {twice[0]!r}", remedy="rename one")
-        return {names[j]: self._kind(first.column(j)) for j in kept}
+        whole = not path.lower().endswith(_PACKED) and Path(path).stat().st_size <= self.block
+        return {names[j]: self._kind(first.column(j), whole) for j in kept}
 
-    def _kind(self, values: Any) -> Text | None:
-        """None for numbers, else what shows that they are none."""
+    def _kind(self, values: Any, whole: bool) -> Text | None:
+        """None for numbers, else what shows that they are none; ``whole``: these are all values."""
         t = pa.types
-        if t.is_floating(values.type) or t.is_integer(values.type) or values.null_count == len(values):
+        if values.null_count == len(values):
+            return Text(EMPTY, "") if whole else None
+        if t.is_floating(values.type) or t.is_integer(values.type):
             return None
+        if t.is_binary(values.type):
+            return Text("it holds letters that are not UTF-8", "save the file in UTF-8")
         if not t.is_string(values.type):
             first = next(value for value in values.to_pylist() if value is not None)
             return Text(f"it holds {first}", _COUNTED if t.is_temporal(values.type) else TEXT)
@@ -89,7 +103,9 @@ class Csv:
         if at < 0:
             return Text(str(values.type))
         cell = values[at].as_py()
-        remedy = PLAINLY if re.match(_ADORNED, cell) else _COUNTED if re.match(_DATE, cell) else TEXT
+        remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.match(pattern, cell)), TEXT)
+        if re.match(_WITH_UNIT, cell) and pc.count_distinct(values).as_py() > MOST:
+            remedy = PLAINLY
         return Text(f"row {at + self.first_row} has {cell[:60]!r}", remedy)
 
     def _numbers(self, values: Any) -> Any:
@@ -139,8 +155,13 @@ class Csv:
             return "error" if columns else "skip"
 
         return csv.open_csv(
-            open_text(path, squeeze=self.dialect.delimiter == " "),
-            read_options=csv.ReadOptions(use_threads=False, block_size=self.block, column_names=self.dialect.names),
+            open_text(path, self.dialect.encoding, squeeze=self.dialect.delimiter == " "),
+            read_options=csv.ReadOptions(
+                use_threads=False,
+                block_size=self.block,
+                column_names=self.dialect.names,
+                skip_rows=self.dialect.skipped,
+            ),
             parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, invalid_row_handler=ragged),
             convert_options=csv.ConvertOptions(
                 include_columns=columns,
@@ -173,7 +194,7 @@ class Csv:
         if "straddling" not in str(error):
             return
         line, length, longest = 1, 0, (0, 0)
-        with open_text(path) as stream:
+        with open_text(path, self.dialect.encoding) as stream:
             while data := stream.read(1 << 20):
                 for k, part in enumerate(data.split(b"\n")):
                     if k:

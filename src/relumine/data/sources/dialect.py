@@ -21,6 +21,8 @@ _LONGEST = 1 << 26  # bytes of a first line: some four million columns
 _LINES = 50  # lines looked at
 _DELIMITERS = "\t;|,"  # the comma last: it may also be a decimal mark
 _COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"  # a number with a decimal comma
+_COMMENT = "#"
+_ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Windows-1252 (Latin-1)"}  # those that are said
 _MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-", ".")
 
 
@@ -28,14 +30,24 @@ _MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-", ".")
 class Dialect:
     """``delimiter`` (" ": any run of spaces), ``decimal`` mark, ``names`` of the columns where there is no header.
 
-    ``line``: bytes of the longest line seen; ``said``: what was worked out, in sentences.
+    ``named``: the names are the file's own; ``encoding``: how bytes are letters; ``skipped``: lines before the header
+    or the first row that are comments; ``line``: bytes of the longest line seen; ``said``: what was worked out, in
+    sentences.
     """
 
     delimiter: str = ","
     decimal: str = "."
     names: tuple[str, ...] | None = None
+    named: bool = True
+    encoding: str = "utf-8"
+    skipped: int = 0
     line: int = 0
     said: tuple[str, ...] = ()
+
+    @property
+    def first_row(self) -> int:
+        """The number of the first row of data, as a spreadsheet counts."""
+        return self.skipped + (2 if self.names is None else 1)
 
 
 def sniff(path: str, delimiter: str | None = None, decimal: str | None = None) -> Dialect:
@@ -44,25 +56,46 @@ def sniff(path: str, delimiter: str | None = None, decimal: str | None = None) -
         raise InvalidInput(f"delimiter is one character, got {delimiter!r}", argument="delimiter")
     if decimal not in (None, ".", ","):
         raise InvalidInput(f"decimal is '.' or ',', got {decimal!r}", argument="decimal")
-    lines = _first_lines(path)
+    raw, whole = _beginning(path)
+    encoding = _encoding(raw, whole, path)
+    lines = _lines(raw, whole, encoding)
+    skipped = _comments(lines)
+    remark = lines[skipped - 1].lstrip().removeprefix(_COMMENT).strip() if skipped else ""
+    lines = [line for line in lines[skipped:] if line.strip()][:_LINES]
+    if not lines:
+        raise InvalidInput(f"{path} holds comments only, and no rows")
     found = _delimiter(lines, decimal) if delimiter is None else delimiter
     cells = [_cells(line, found, path) for line in lines]
     mark = _decimal(cells[1:], found) if decimal is None else decimal
     header = not all(_is_number(cell, mark) for cell in cells[0])
-    names = None if header else tuple(f"x{j}" for j in range(len(cells[0])))
+    names, named = None, True
+    if not header:
+        called = _cells(remark, found, path)  # as numpy.savetxt writes names; a first column may be called "#"
+        called[:1] = [called[0] or _COMMENT] if called else []
+        named = len(called) == len(cells[0]) and all(called)
+        names = tuple(called) if named else tuple(f"x{j}" for j in range(len(cells[0])))
     said = []
+    if encoding in _ENCODINGS:
+        said.append(f"the file is not UTF-8; read as {_ENCODINGS[encoding]}")
+    if skipped:
+        said.append(f"left out: the first {'line, a comment' if skipped == 1 else f'{skipped} lines, comments'}")
     if found != "," and delimiter is None:
         said.append(f"columns are separated by { {chr(9): 'tabs', ' ': 'spaces'}.get(found, repr(found)) }")
     if mark != "." and decimal is None:
         said.append("the comma is the decimal mark")
-    if names:
+    if names and named:
+        said.append("the names of the columns are those of the last comment")
+    if names and not named:
         said.append(f"no header: the first line holds numbers, so columns are called {names[0]} … {names[-1]}")
-    return Dialect(found, mark, names, max(len(line.encode()) for line in lines), tuple(said))
+    longest = max(len(line.encode()) for line in lines)
+    return Dialect(found, mark, names, named, encoding, skipped, longest, tuple(said))
 
 
-def open_text(path: str, squeeze: bool = False) -> Any:
-    """The bytes of a file, decompressed where its name says so; with ``squeeze`` runs of spaces are one."""
+def open_text(path: str, encoding: str = "utf-8", squeeze: bool = False) -> Any:
+    """The text of a file in UTF-8, decompressed where its name says so; with ``squeeze`` runs of spaces are one."""
     stream = pa.input_stream(path, compression="detect")
+    if encoding != "utf-8":
+        stream = pa.transcoding_input_stream(stream, encoding, "utf-8")
     return pa.TransformInputStream(stream, Squeeze()) if squeeze else stream
 
 
@@ -92,8 +125,8 @@ class Squeeze:
         return body
 
 
-def _first_lines(path: str) -> list[str]:
-    """Some lines from the beginning that are not empty, the first of them whole."""
+def _beginning(path: str) -> tuple[bytes, bool]:
+    """Some bytes from the beginning, the first line whole; and whether these are all."""
     try:
         with open_text(path) as stream:
             raw = stream.read(_SAMPLE)
@@ -102,21 +135,49 @@ def _first_lines(path: str) -> list[str]:
             whole = not stream.read(1)
     except (OSError, EOFError, pa.ArrowException) as error:
         raise InvalidInput(f"{path} cannot be read as csv (truncated, damaged or of another kind?): {error}") from None
-    if b"\0" in raw:
-        raise InvalidInput(f"{path} is not text: it holds null bytes", remedy="if it is UTF-16, save it as UTF-8")
     if not raw.strip():
         raise InvalidInput(f"{path} cannot be read as csv: it is empty")
     if b"\n" not in raw.lstrip() and not whole:
         raise InvalidInput(f"{path}, line 1, is longer than {_LONGEST >> 20} MB; is this a table?")
-    try:
-        # a character cut in two at the end of what was read is no error
-        text = codecs.getincrementaldecoder("utf-8-sig")().decode(raw, final=whole)
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start})", remedy="save it as UTF-8") from None
-    lines = text.splitlines()
-    if not whole and len(lines) > 1:
-        lines.pop()  # cut off
-    return [line for line in lines if line.strip()][:_LINES]
+    return raw, whole
+
+
+def _encoding(raw: bytes, whole: bool, path: str) -> str:
+    """UTF-8; UTF-16 where the file begins with its mark; else that of Windows, which spreadsheets write."""
+    marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if b"\0" in raw and not marked:
+        raise InvalidInput(f"{path} is not text: it holds null bytes", remedy="save it as csv, in UTF-8")
+    for encoding in ("utf-16",) if marked else ("utf-8", "cp1252"):
+        try:
+            _decoded(raw, whole, encoding)
+        except UnicodeDecodeError:
+            continue
+        return encoding
+    raise InvalidInput(f"{path} is not text that can be read", remedy="save it as csv, in UTF-8")
+
+
+def _decoded(raw: bytes, whole: bool, encoding: str) -> str:
+    # a character cut in two at the end of what was read is no error
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
+    return decoder.decode(raw, final=whole)
+
+
+def _lines(raw: bytes, whole: bool, encoding: str) -> list[str]:
+    """The lines of the beginning, but for one that is cut off."""
+    lines = _decoded(raw, whole, encoding).splitlines()
+    return lines[:-1] if not whole and len(lines) > 1 else lines
+
+
+def _comments(lines: Sequence[str]) -> int:
+    """How many lines at the beginning are comments, or empty between comments.
+
+    Examples
+    --------
+    >>> _comments(["# of the pump", "# 2024", "a,b", "1,2"]), _comments(["#a,b", "1,2"]), _comments(["# a b", "1 2"])
+    (2, 1, 1)
+    """
+    count = next((k for k, line in enumerate(lines) if line.strip() and not line.startswith(_COMMENT)), len(lines))
+    return count if any(line.strip() for line in lines[:count]) else 0
 
 
 def _delimiter(lines: Sequence[str], decimal: str | None) -> str:

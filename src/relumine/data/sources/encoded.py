@@ -11,16 +11,13 @@ from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.data.sources.checks import Kinds, Piece, check_rows
-from relumine.data.sources.columns import Columns, Text, frame_schema, pick
+from relumine.data.sources.columns import MOST, Columns, Text, frame_schema, pick
 from relumine.data.sources.csv_files import Csv
 from relumine.data.sources.samples import Samples, as_samples
 from relumine.data.sources.tables import find_files, reader_of
 from relumine.results import InvalidInput, counted
 
 Levels = bool | Mapping[str, list[str]]  # whether text is turned into columns, or which texts of which column are
-
-
-_MOST = 50  # categories of a column; more are names or notes, not categories
 
 
 def encoded_files(
@@ -107,7 +104,7 @@ def _indicators(name: str, values: NDArray[Any], wanted: list[str] | None, said:
     missing = np.array([value is None or value != value or str(value).strip() == "" for value in values])
     words = np.array([str(value).strip() for value in values], dtype=object)
     levels = sorted(set(words[~missing]))
-    if wanted is None and len(levels) > _MOST:
+    if wanted is None and len(levels) > MOST:
         raise InvalidInput(
             f"column {name!r} has {len(levels)} different texts, too many for categories",
             argument="one_hot",

@@ -1,4 +1,4 @@
-"""Sources on this machine: subclasses say how to read pieces; what is done with them is the same for all."""
+"""Sources on this machine: a subclass says how rows are read in pieces; checks and passes are the same for all."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class LocalSource:
         return read_ahead(self.chunks(), self.ahead) if self.ahead else self.chunks()
 
     def head(self, rows: int = 1024) -> Chunk:
-        """The first rows."""
+        """The first rows; the count of bad rows is that of passes, so it stays."""
         found: list[Chunk] = []
         missing, skipped = rows, self.skipped
         for chunk in self.first_chunks(rows):
@@ -126,7 +126,7 @@ class LocalSource:
 
 
 class Mapped:
-    """A source whose chunks are changed on their way; ``dropped`` rows are left out by the change."""
+    """A source whose chunks are changed on every pass; ``dropped``: how many rows the change leaves out."""
 
     def __init__(self, source: Source, change: Change, d: int | None = None, dropped: int = 0) -> None:
         self.source, self.change, self.dropped = source, change, dropped
@@ -154,7 +154,7 @@ class Mapped:
         return self.source.reduce(partial(_part_of_changed, part=part, change=self.change))
 
     def head(self, rows: int = 1024) -> Chunk:
-        """What is left of the first rows; where nothing is, the first that are left."""
+        """The first rows after the change; where it leaves none of them, the first rows that it does leave."""
         left = self.change(self.source.head(rows))
         if len(left.Y) or self.passes is not None:
             return left
@@ -170,14 +170,17 @@ class Mapped:
         return self.source.map(Then(self.change, change), d, self.dropped + dropped)
 
 
-class Without(Mapped):
-    """A source without the rows of some numbers (increasing)."""
+class WithoutRows(Mapped):
+    """A source without the rows of some numbers (increasing); the others keep their numbers, and nothing is copied.
+
+    :class:`relumine.data.views.Without` numbers them anew.
+    """
 
     def __init__(self, source: Source, numbers: NDArray[np.intp]) -> None:
         super().__init__(source, partial(leave_out, numbers=numbers), dropped=len(numbers))
 
     def rows_at(self, indices: NDArray[np.intp]) -> Chunk:
-        """Rows by their number in the whole source, those left out among them."""
+        """Rows by their number in the whole source, also those that passes leave out."""
         return self.source.rows_at(indices)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from relumine.arguments import is_whole, one_of
 from relumine.data.sources.arrays import open_arrays, open_npy, open_npz
 from relumine.data.sources.chunks import Source
 from relumine.data.sources.columns import Except, frame_schema, pick
@@ -96,6 +97,7 @@ def open_source(
         }.items()
         if value is not None
     }
+    # every argument is checked before a file is opened or a cluster is asked
     _check_values(bad_rows, storage, chunk, given)
     kind = _kind(X, given)
     _check_taken(kind, X, given)
@@ -113,9 +115,8 @@ def _check_values(bad_rows: str, storage: str, chunk: Any, given: dict[str, Any]
         ("engine", given.get("engine"), (None, "dask")),
         ("impute", given.get("impute"), (None, "median")),
     ):
-        if value not in known:
-            raise InvalidInput(f"{name} must be {' or '.join(map(repr, known))}; got {value!r}", argument=name)
-    if chunk is not None and (not isinstance(chunk, int | np.integer) or chunk < 1):
+        one_of(name, value, known)
+    if chunk is not None and not is_whole(chunk, 1):
         raise InvalidInput(f"chunk is a number of rows, at least 1; got {chunk!r}", argument="chunk")
     if "ignore" in given and "features" in given:
         raise InvalidInput("features= names the inputs, so ignore= has nothing to leave out", argument="ignore")

@@ -85,7 +85,7 @@ def as_samples(
     >>> as_samples([[1.0, float("nan")], [0.0, 1.0]], [1.0, 2.0])
     Traceback (most recent call last):
     ...
-    relumine.results.InvalidInput: X column 1 is nan in row 0; drop or fill such rows, or leave them out with \
+    relumine.results.errors.InvalidInput: X column 1 is nan in row 0; drop or fill such rows, or leave them out with \
 bad_rows='skip'
     """
     names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
@@ -105,7 +105,7 @@ bad_rows='skip'
         largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
         if 0.0 < largest < 1.0 / LARGE:
             raise InvalidInput(f"{name} has magnitudes around {largest:.1e}", argument=name, remedy="rescale it")
-    if rows.weight is not None:
+    if rows.weight is not None:  # first over the largest: the sum of huge ones would overflow
         scaled = rows.weight / rows.weight.max()
         rows = rows._replace(weight=scaled / scaled.mean())
     found = Samples(rows.X, rows.Y[:, 0] if vector else rows.Y, rows.weight, names, chunk=chunk)

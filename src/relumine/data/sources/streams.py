@@ -66,7 +66,7 @@ class StreamSource(LocalSource):
                 yield Piece(X[s], Y[s], None if weight is None else weight[s], f"chunk {number}", s.start)
 
     def first_chunks(self, rows: int) -> Iterator[Chunk]:
-        """Those of a generator were kept."""
+        """Chunks from the beginning; a generator cannot be read again, so its first ones were kept."""
         if self.passes is None:
             yield from self.chunks(rows)
             return

@@ -71,7 +71,7 @@ class TableSource(LocalSource):
         return self._keeping(super().chunks(rows)) if self.spill else super().chunks(rows)
 
     def first_chunks(self, rows: int) -> Iterator[Chunk]:
-        """Chunks from the beginning, of which nothing is kept."""
+        """Chunks from the beginning; they are not written to disk, as a pass that ends early is not all rows."""
         return super().chunks(rows) if self.kept is None else self.kept.chunks(rows)
 
     def _keeping(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
@@ -114,8 +114,8 @@ def open_tables(
 class Look:
     """What a first look at files shows: ``names`` of the columns, and sentences on what was worked out (``said``).
 
-    ``text``: columns that are not numeric, and where that shows; ``mixed``: those of them that hold numbers too;
-    ``named``: the names are the file's own.
+    ``text``: columns that are not numeric, and a cell that shows it; ``mixed``: those of them that hold numbers too;
+    ``named``: the file itself has names for its columns.
     """
 
     names: tuple[str, ...]
@@ -135,11 +135,11 @@ def look(paths: Any, delimiter: str | None = None, decimal: str | None = None) -
     lenient = reader_of(files, True, delimiter, decimal).schema(files[0]) if text else {}
     mixed = frozenset(name for name in text if lenient[name] is None)
     said = reader.dialect.said if isinstance(reader, Csv) else ()
-    return Look(tuple(schema), text, mixed, said, not isinstance(reader, Csv) or reader.dialect.names is None)
+    return Look(tuple(schema), text, mixed, said, not isinstance(reader, Csv) or reader.dialect.named)
 
 
 def endings() -> tuple[str, ...]:
-    """Those of the files that are looked for in a folder."""
+    """The endings of the files that are looked for in a folder."""
     return tuple(ending for reader in _READERS for ending in reader.endings)
 
 

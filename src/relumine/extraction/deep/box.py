@@ -59,7 +59,7 @@ class Asked:
             raise OutOfBudget("the time is up")
         answer = np.asarray(self._ask(X), dtype=np.float64)
         self.plain = answer.ndim == 1 if self._asked_for is None else self._asked_for
-        Y = answer.reshape(len(X), -1)
+        Y = answer[:, None] if answer.ndim == 1 else answer
         self._q = Y.shape[1]
         self.count += len(X)
         if remember:

@@ -1,4 +1,4 @@
-"""Inputs at which known layers do what one wants of them, uphill on those layers: the box is not asked."""
+"""Inputs at which units of known layers are on or off as wanted: found by climbing on those layers, without the box."""
 
 from __future__ import annotations
 

@@ -139,8 +139,10 @@ def _ray(surface: Surface, x: Array, unit: int, rng: Rng) -> _Crossing | None:
         way = np.where(speed < 0.0, room / np.where(speed < 0.0, -speed, 1.0), np.inf)
         number = int(way.argmin())
         step = float(way[number])
+        if not np.isfinite(step):
+            return None
         edge = x + step * u
-        if not np.isfinite(step) or np.linalg.norm(edge) > _FAR * np.sqrt(len(x)):
+        if np.linalg.norm(edge) > _FAR * np.sqrt(len(x)):
             return None
         _, _, _, rows, offsets = lift.all.region(edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u)
         depth = min(_room(rows, offsets, edge, u, number), _size(edge))

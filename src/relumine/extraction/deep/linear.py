@@ -25,7 +25,7 @@ def error(net: DeepNetwork, X: Array, Y: Array) -> Array:
     """Of each row, over the size of the answers; far out f grows like ‖x‖, and so do errors."""
     size = 1.0 + np.linalg.norm(X, axis=1) / np.sqrt(X.shape[1])
     off = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / size
-    return np.asarray(off / max(float((np.abs(Y).max(axis=1) / size).max()), 1e-300))
+    return np.asarray(off / max(float((np.abs(Y).max(axis=1) / size).max(initial=0.0)), 1e-300))
 
 
 def sparsest(head: Network) -> Network:

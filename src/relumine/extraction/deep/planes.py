@@ -1,4 +1,4 @@
-"""The planes of a first layer once more, from kinks all over them: what is followed behind it needs their digits."""
+"""The planes of the first layer's units, measured again from kinks all over them: later layers need the digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no row asked has brought into play: inputs that do, found on the network, before the box is asked there.
+"""Inputs that bring into play what no row has shown yet: found on the known network, and then the box is asked there.
 
 A weight A_ij counts only where unit i and unit j in front of it are both on. Random inputs may never be such: then the
 box is asked where the network says that both are, whatever the weight. A unit that is always on is an affine part v·h

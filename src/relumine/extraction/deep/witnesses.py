@@ -20,6 +20,7 @@ Ask = Callable[[Array], Array]
 
 
 _STEP = 0.01  # length of a difference over that gap: one in 100 directions meets another kink, which blocks show
+_LEAST = 1e-12  # of that gap: room that is left whatever happens
 _STEEP = 5.0  # a difference stays on its side of the unit up to five times this
 _NOISY = 4.0  # standard deviations of the answers, as measured along the chord, that their error may be
 _BLOCK = 16  # entries that are checked together
@@ -66,9 +67,11 @@ class Witness:
         """Less room where the jump along another direction is much larger than along the chord; whether much less.
 
         The chord is then nearly parallel to the unit, and its base points are nearer to it than they are to the kink.
+        Where it shows no jump at all, a step is left that is all rounding error, and says so.
         """
         before = self.room
-        self.room = min(before, _STEEP * self.gap * abs(self.jump) / max(slope, 1e-300))
+        steep = _STEEP * self.gap * abs(self.jump) / max(slope, 1e-300)
+        self.room = min(before, max(steep, _LEAST * self.gap))
         return self.room < 0.2 * before
 
     @property

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from relumine.arguments import whole
 from relumine.arrays import Array
 from relumine.data.moments import Estimator
 from relumine.data.sources import Source, count
@@ -67,6 +68,7 @@ class UnitTable:
         net = Network(self.W, self.b, self.a)
         if T is None:
             return net
+        # T_k = f̂_k of the units plus f̂_k of the affine part, which is c for k = 0 and v for k = 1
         f0, f1 = (np.asarray(getattr(t, "entries", t), dtype=np.float64) for t in T[:2])
         return net.replace(v=f1.ravel() - net.hermite(1), c=f0.reshape(()) - net.hermite(0))
 
@@ -208,10 +210,8 @@ def noise_level(T: SymmetricTensor, error: float) -> float:
 
 def check_width(width: int, d: int, order: int) -> None:
     """Raise unless 1 ≤ width ≤ C(d+ℓ−1, ℓ), the most that order ℓ can tell apart."""
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-        raise InvalidInput(f"order must be a whole number ≥ 1, got {order!r}")
-    if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 1:
-        raise InvalidInput(f"width must be a whole number ≥ 1, got {width!r}")
+    whole("order", order, 1)
+    whole("width", width, 1)
     most = packed_size(d, order)
     if width > most:
         remedy = next(ell for ell in range(order, order + 64) if packed_size(d, ell) >= width) if d > 1 else None

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from relumine.activations import Activation
+from relumine.arguments import one_of
 from relumine.arrays import Array
 from relumine.data.holdout import how_many, kept_apart
 from relumine.data.moments import Estimator, features_needed
@@ -131,6 +132,7 @@ def recover_awasthi(
     moments = estimate_in_subspace(Z, 2 * order + 2, estimator, width if reduce is not False else None)
     stage("moments", f"{estimator}, {len(moments.basis)} of {rows.d} dimensions")
 
+    # thresholds from the estimated sampling errors, where the user gives none
     eta = Thresholds.from_errors(moments.errors, len(moments.basis), order).updated(thresholds)
     algorithm = algorithm_6 if order == 1 else algorithm_4
     units = algorithm(moments.tensors, order, width, eta, rng, errors=moments.errors)
@@ -154,13 +156,11 @@ def _check(
     reduce: bool | None,
 ) -> Source:
     """Everything that can be refused before any long work."""
-    if estimator not in get_args(Estimator):
-        raise InvalidInput(f"unknown estimator {estimator!r}; known: {', '.join(get_args(Estimator))}")
-    if goal not in get_args(Goal):
-        raise InvalidInput(f"unknown goal {goal!r}; known: {', '.join(get_args(Goal))}")
+    one_of("estimator", estimator, get_args(Estimator))
+    one_of("goal", goal, get_args(Goal))
     check_width(width, rows.d, order)
     Thresholds.from_errors(np.ones(2 * order + 3), rows.d, order).updated(thresholds)
-    inside = rows.d if reduce is False else min(width, rows.d)
+    inside = rows.d if reduce is False else min(width, rows.d)  # dimensions in which tensors are estimated
     needed = max(features_needed(inside, 2 * order + 2, estimator), rows.d + 1)
     n = count(rows)
     if n - _held_out(n) <= needed:

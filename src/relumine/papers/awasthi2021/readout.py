@@ -114,6 +114,7 @@ def minimise_in_ball(G: Array, c: Array, radius: float) -> Array:
     good = values > _DEPENDENT * max(values.max(initial=0.0), np.finfo(float).tiny)
     values, t, Q = values[good], (Q.T @ c)[good], Q[:, good]
 
+    # in the eigenbasis β(μ)_j = t_j/(λ_j + μ), so ‖β(μ)‖ falls with μ: one root
     def excess(log_mu: float) -> float:
         return float(np.linalg.norm(t / (values + np.exp(log_mu)))) - radius
 

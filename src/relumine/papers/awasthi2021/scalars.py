@@ -11,14 +11,9 @@ from scipy.special import eval_hermitenorm
 
 from relumine.arrays import Array
 from relumine.results import InvalidInput
-from relumine.tensors.symmetric import SymmetricTensor, powers
+from relumine.tensors.symmetric import SymmetricTensor, best_weights
 
 BIAS_LIMIT = 8.0  # e^{−b²/2} < 1e-13 beyond: no tensor in double precision sees such a unit
-
-
-def coefficients(W: Array, T: SymmetricTensor) -> Array:
-    """ζ(i) with Σ_i ζ(i) w_i^{⊗k} = T in least squares, (m,)."""
-    return np.asarray(np.linalg.lstsq(powers(W, T.order).T, T.entries, rcond=None)[0])
 
 
 def recover_scalars(W: Array, T: Sequence[SymmetricTensor], order: int) -> tuple[Array, Array]:
@@ -55,7 +50,7 @@ def recover_scalars(W: Array, T: Sequence[SymmetricTensor], order: int) -> tuple
     if order < 1:
         raise InvalidInput(f"order must be ≥ 1, got {order}")
     needed = (2, 3) if order == 1 else tuple(range(order, order + 4))
-    zeta = {k: coefficients(W, T[k]) for k in needed}
+    zeta = {k: best_weights(W, T[k])[0] for k in needed}
     if order == 1:
         q = np.full(len(W), 2)
     else:

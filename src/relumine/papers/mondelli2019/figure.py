@@ -29,7 +29,7 @@ import typer
 from rich.console import Console
 
 from relumine import planted
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.formats.files import write_atomically
 from relumine.papers.cells import Cells, command, fill, picture, short
 
@@ -61,7 +61,7 @@ def run_sgd(d: int, r: int, c: float, n: int, window: int, start: float, saved: 
     """All windows of one run; ``saved`` holds what an interrupted run had reached."""
     state, records = _resume(saved, d, r, start)
     W, last_save = teacher(d, r), time.monotonic()
-    while len(records) * window < n:
+    while len(records) * window < n:  # a window a time: its record and the state are all that a resumed run needs
         records.append(_window(W, state, len(records), window, c / (r * d)))
         if not np.isfinite(state).all():
             break
@@ -112,8 +112,7 @@ def relative_error(table: Array) -> Array:
 
 
 def _first(d: int, r: int, length: float) -> Array:
-    W = np.random.default_rng([SEED, r, 10**9]).normal(size=(r, d))
-    return np.asarray(length * W / np.linalg.norm(W, axis=1, keepdims=True))
+    return np.asarray(length * unit_rows(np.random.default_rng([SEED, r, 10**9]).normal(size=(r, d))))
 
 
 def _resume(saved: str, d: int, r: int, start: float) -> tuple[Array, list[list[float]]]:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation, gaussian_mean
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.metrics import quadrature_kernel
 from relumine.papers.mondelli2019.isotropy import assumptions, correlation, weight_rows
 from relumine.results import InvalidInput
@@ -59,6 +59,7 @@ def mean_products(W: ArrayLike, V: ArrayLike, activation: str | Activation) -> A
     lengths, at = np.unique(np.round(np.concatenate([r, s]), 13), return_inverse=True)  # usually one: integrate once
     square = gaussian_mean(lambda z, u: sigma(u) ** 2, sigma.kinks, 0.0, lengths)
     K, power, left = np.zeros_like(rho), np.ones_like(rho), square.copy()
+    # Mehler: E[σ(r z) σ(s z')] = Σ_k c_k(r) c_k(s) ρ^k/k!, until what is left of E σ² is rounding error
     for k in range(_ORDERS):
         c = sigma.hermite(k, 0.0, lengths)
         K += np.outer(c[at[: len(r)]] / factorial(k), c[at[len(r) :]]) * power
@@ -110,8 +111,7 @@ def trivial_risks(W: ArrayLike, activation: str | Activation) -> TrivialRisks:
     TrivialRisks(mean=6.0, norm=0.0, quadratic=0.0)
     """
     sigma, W = activations.get(activation), weight_rows(W)
-    norms = np.linalg.norm(W, axis=1)
-    U = W / np.maximum(norms, 1e-300)[:, None]
+    norms, U = np.linalg.norm(W, axis=1), unit_rows(W)
     second = (U.T * sigma.hermite(2, 0.0, norms)) @ U
     mean = float(mean_products(W, W, sigma).sum() - sigma.hermite(0, 0.0, norms).sum() ** 2)
     norm = mean - float(np.trace(second)) ** 2 / (2.0 * W.shape[1])
@@ -193,7 +193,7 @@ def random_weights_bound(W: ArrayLike, W_hat: ArrayLike, activation: str | Activ
     floor = trivial_risks(W, sigma).quadratic
     c1 = hermite_number(sigma, 1) ** 2 * float((W.sum(axis=0) ** 2).sum())
     cross = mean_products(W, W_hat, sigma).sum()
-    for k in range(3):
+    for k in range(3):  # degrees 0, 1 and 2 of E yŷ do not count in B
         cross -= hermite_number(sigma, k) ** 2 * ((W @ W_hat.T) ** k).sum()
     high = floor - c1  # the part of E y² of degree ≥ 3
     tiny = 1e-12 * max(floor, 1.0)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation, Polynomial
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.papers.mondelli2019.isotropy import weight_rows
 from relumine.results import InvalidInput
 from relumine.tensors.symmetric import SymmetricTensor, powers, rank_one_sum
@@ -114,5 +114,4 @@ def decompose_by_learning(
            [1. , 0. ]])
     """
     X = np.random.default_rng(rng).normal(size=(n, given[0].d))
-    found = weight_rows(learner(X, labels_from_tensors(lower_orders(*given), activation, X, width)))
-    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+    return unit_rows(weight_rows(learner(X, labels_from_tensors(lower_orders(*given), activation, X, width))))

@@ -20,7 +20,7 @@ import numpy as np
 
 from relumine import activations
 from relumine.activations import Activation, Polynomial
-from relumine.results import InvalidInput
+from relumine.arguments import one_of, whole
 from relumine.tensors.symmetric import packed_size
 
 Weights = Literal["random", "separated"]
@@ -99,7 +99,7 @@ def _polynomial(d: int, r: int, sigma: Polynomial, weights: Weights) -> Regime:
     if p == 2:
         reason = "A sum of quadratic units is one quadratic form, and many sets of units give the same form."
         return Regime("not determined", reason, None)
-    cubic = p == 3 and not s[2]
+    cubic = p == 3 and not s[2]  # a₀ + a₁x + a₃x³, the case of Theorem 1
     numbers = sum(packed_size(d, k) for k in range(1, p + 1) if s[k])
     counts = f"a polynomial of degree {p} has {numbers:,} coefficients to show, the units have {r * d:,} weights"
     lost = f" Besides, {counts}: they are not even determined." if r * d > numbers else ""
@@ -136,8 +136,6 @@ _COROLLARY_1 = (
 
 
 def _check(d: int, r: int, weights: str) -> None:
-    for name, value in (("the dimension", d), ("the width", r)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise InvalidInput(f"{name} must be a whole number, at least 1; got {value!r}")
-    if weights not in get_args(Weights):
-        raise InvalidInput(f"weights are 'random' or 'separated', got {weights!r}")
+    whole("the dimension", d, 1)
+    whole("the width", r, 1)
+    one_of("weights", weights, get_args(Weights))

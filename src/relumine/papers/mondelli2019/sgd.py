@@ -54,7 +54,7 @@ def descend(X: Array, y: Array, state: Array, seen: int, step: float, slope: flo
 
 
 def labels(X: Array, W: Array, slope: float) -> Array:
-    """Y = Σ_i tanh(κ w_i·x) for the rows of X (n, d)."""
+    """y = Σ_i tanh(κ w_i·x) for the rows of X (n, d)."""
     return np.asarray(_labels(X, W, slope, BLOCK))
 
 

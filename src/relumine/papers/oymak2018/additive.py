@@ -190,7 +190,7 @@ def descend(
     Batch τ serves step τ, cyclically. With ``safeguard`` (one batch) a step that raises the loss is taken
     back and halved; that costs nothing extra, as each pass yields the loss along with the gradient.
     """
-    a, mu, last = batches[0].a, step, None
+    a, mu, last = batches[0].a, step, None  # last: point, gradient and loss before the step
     tau = 0
     while True:
         g, loss, rms = batches[tau % len(batches)].gradient(w, centred)
@@ -253,6 +253,7 @@ class _Step:
 
     def solve(self, lam: float, bound: Array, rest: bool) -> Array:
         w = self.w
+        # the step goes along −g: with g < 0 a coordinate at +Θ wants to leave the box
         outward = np.where(self.g < 0.0, w >= bound, w <= -bound)
         resting = outward & rest
         free, delta = np.flatnonzero(~resting), np.zeros_like(w)

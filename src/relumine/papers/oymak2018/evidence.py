@@ -60,7 +60,8 @@ def evidence(problem: Additive, w: Array, centred: bool = False) -> Evidence:
     inverse = cho_solve((L, True), np.eye(d), check_finite=False)
     remaining = -scale * (inverse @ (scale * g))
     residual = problem.residual(w)
-    squares = float(residual @ residual) + float(g @ remaining)  # after the remaining step
+    # ‖r + JΔ‖² = ‖r‖² + g·Δ for Δ = −(J'J)⁻¹g: what would be left after the remaining step
+    squares = float(residual @ residual) + float(g @ remaining)
     if centred:
         squares -= float(residual.sum()) ** 2 / n
     noise = float(np.sqrt(max(squares, 0.0) / max(n - d - int(centred), 1)))

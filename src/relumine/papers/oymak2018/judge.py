@@ -21,6 +21,7 @@ def judge(problem: Additive, part: Additive, theta: Array, w: Array, method: str
     """Exact, noise, or neither: decided on the rows that the fit of w left out (``part.out``)."""
     test = held_out(part)
     errors, unit = np.abs(test.residual(w)), size(test, w)
+    # exact: the rows held out and the rows of the fit alike, to rounding error of the sum
     exact = bool(errors.max() <= EXACT * unit and part.gradient(w, centred=False)[2] <= EXACT * unit)
     centred, dense = method == "centered", problem.d <= DENSE
     found = evidence(part, w, centred) if dense and not exact else None
@@ -34,6 +35,7 @@ def judge(problem: Additive, part: Additive, theta: Array, w: Array, method: str
         notes=_twins(problem) + _at_bound(w, theta),
     )
     notes = "".join(f" {note}." for note in certificate.notes)
+    # w may sit on a kink of some row: how far it is moved to see whether J keeps its rank on both sides
     margin = np.full(problem.d, 1e-7 * unit / np.abs(problem.a).sum())
     if np.isinf(condition) or (dense and exact and not determined(part, w, margin)):
         return Decoding(w, Status.UNDERDETERMINED, _blind(part, w) + notes, certificate)
@@ -50,6 +52,7 @@ def judge(problem: Additive, part: Additive, theta: Array, w: Array, method: str
     if objections:
         message = "; ".join(objections) + "." + notes
         return Decoding(w, Status.NOT_RECOVERED, message[0].upper() + message[1:], certificate)
+    # noise it is: now all rows may decide, those held out, too
     w = _polish(problem, theta, w, method, steps=20)
     final = evidence(problem, w, centred)
     if not determined(part, w, margin + 3.0 * final.standard_errors):

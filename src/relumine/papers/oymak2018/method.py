@@ -10,11 +10,12 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arguments import one_of, whole
 from relumine.arrays import Array
 from relumine.data.holdout import hold_out, how_many
 from relumine.data.sources import as_samples
@@ -115,7 +116,7 @@ def decode(
     began = time.perf_counter()
     probe = _probes(problem, theta)
     stages = [Stage("probes", time.perf_counter() - began, note=f"T={probe.T:.3g} S={probe.S:.3g}")]
-    if problem.n < problem.d + 2:
+    if problem.n < problem.d + 2:  # d unknowns, one row to check, and one more so that chance cannot fit it
         found = _underdetermined(problem, first)
     else:
         found = _attempts(problem, theta, first, starts, options, probe, generator, stages)
@@ -294,16 +295,13 @@ def _vector(name: str, value: ArrayLike, d: int, finite: bool = True) -> Array:
 
 
 def _check_options(options: _Options, n: int, starts: int, on_failure: str) -> None:
-    if options.method not in ("gauss-newton", "centered", "plain"):
-        raise InvalidInput(f"method must be 'gauss-newton', 'centered' or 'plain', got {options.method!r}")
-    if on_failure not in ("raise", "return"):
-        raise InvalidInput(f"on_failure must be 'raise' or 'return', got {on_failure!r}")
+    one_of("method", options.method, get_args(Method))
+    one_of("on_failure", on_failure, ("raise", "return"))
     if isinstance(options.step, str) and options.step not in ("auto", "theorem"):
         raise InvalidInput(f"step must be 'auto', 'theorem' or a number, got {options.step!r}")
     if not isinstance(options.step, str) and not (np.isfinite(options.step) and options.step > 0.0):
         raise InvalidInput(f"step must be positive and finite, got {options.step}")
     for name, value in (("batches", options.batches), ("starts", starts), ("max_iter", options.max_iter)):
-        if int(value) != value or value < 1:
-            raise InvalidInput(f"{name} must be a positive integer, got {value}")
+        whole(name, value, 1)
     if options.batches > 1 and n < 10 * options.batches:
         raise InvalidInput(f"{n} rows are too few for {options.batches} batches of at least 10")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from relumine.activations import Activation
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.data.sources import Source, count
 from relumine.data.views import Only, Projected, few_of, rows_of, seen
 from relumine.papers.samples import mean_square
@@ -120,8 +120,7 @@ def _direction(M: SymmetricTensor, rng: np.random.Generator) -> Array:
 
     A single random α may be nearly orthogonal to one of the weights, which then drowns in the noise.
     """
-    candidates = rng.normal(size=(_TRIES if M.order > 3 else 1, M.d))
-    candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
+    candidates = unit_rows(rng.normal(size=(_TRIES if M.order > 3 else 1, M.d)))
 
     def weakest(alpha: Array) -> float:
         return float(np.linalg.svd(contract(M, alpha, 3).flatten(1, 2), compute_uv=False)[-1])

@@ -177,6 +177,7 @@ def _tensor(sigma: Activation) -> tuple[tuple[bool, bool, bool, bool], Verdict]:
     z = np.linspace(0.01, 5.0, 100)
     even = bool(np.allclose(sigma(-z), sigma(z), atol=1e-12))
     odd = bool(np.allclose(sigma(-z), -sigma(z), atol=1e-12))
+    # c_k is a function of |w|: it must vanish for every |w| or for none
     mixed = [k + 1 for k, row in enumerate(seen) if row.any() and not row.all()]
     if mixed:
         verdict = Verdict(False, f"M_{mixed[0]} vanishes for some |w| only")

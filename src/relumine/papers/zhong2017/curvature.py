@@ -78,6 +78,7 @@ def empirical_hessian(net: Network, X: Array, y: Array) -> Array:
         r = sigma(Z) @ net.a - y[start : start + chunk]
         J = ((sigma.derivative(Z) * net.a)[:, :, None] * Xs[:, None, :]).reshape(len(Xs), k * d)
         H += J.T @ J
+        # the second part of ∇²: r v_j φ''(w_j·x) xxᵀ, in the blocks on the diagonal only
         bend = second_derivative(sigma, Z) * net.a * r[:, None]
         for j in range(k):
             block = slice(j * d, (j + 1) * d)
@@ -120,6 +121,7 @@ def _block(sigma: Activation, u: Array, w: Array, r: float, s: float) -> Array:
     def mean(p: int, q: int) -> float:
         return float(gaussian_mean(lambda z, b: sigma.derivative(b) * z**p * inner(z, q), sigma.kinks, 0.0, r))
 
+    # E[g xxᵀ] = E[g] I + (E[g s²] − E[g]) uuᵀ + (E[g t²] − E[g]) eeᵀ + E[g st] (ueᵀ + euᵀ), g = φ'(s)φ'(t), e ⊥ u
     base = mean(0, 0)
     block = base * np.eye(d) + (mean(2, 0) - base) * np.outer(u, u)
     if root > 1e-9:

@@ -130,7 +130,7 @@ def descend(
         if step == "search":
             eta, at = _backtrack(part, W, v, sigma, here, 2.0 * eta)
         if batches > 1:
-            at = None  # the next step looks at other rows
+            at = None  # the next step looks at other rows, where loss and gradient are others
         W, v = W - eta * here.in_W, v - eta * here.in_v
         t += 1
 

@@ -161,18 +161,6 @@ def compute(figure: str, quick: bool, path: Path, console: Console, workers: int
     fill(path, header, tasks, console, workers)
 
 
-def threshold(cells: list[Cells]) -> dict[int, int]:
-    """For each d the smallest n from which on every trial of the grid recovers."""
-    least = {}
-    for d in sorted({c["d"] for c in cells}):
-        column = sorted((c["n"], c["rate"]) for c in cells if c["d"] == d)
-        below = [n for n, rate in column if rate < 1.0]
-        above = [n for n, _ in column if not below or n > max(below)]
-        if above:
-            least[d] = above[0]
-    return least
-
-
 def line(points: dict[int, int]) -> tuple[float, float, float]:
     """Slope, intercept and R² of the straight line through (d, n)."""
     d, n = np.array(list(points)), np.array(list(points.values()))

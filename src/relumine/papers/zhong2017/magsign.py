@@ -51,6 +51,7 @@ def recover_magnitudes(
     l1, l2 = orders.first, orders.second
     c1, c2 = (float(sigma.hermite(order, 0.0)) for order in (l1, l2))
     k = U.shape[0]
+    # the two least-squares problems above
     z = np.linalg.lstsq(U.T, Q1, rcond=None)[0]
     r = np.linalg.lstsq(np.einsum("ia,ib->abi", U, U).reshape(-1, k), Q2.ravel(), rcond=None)[0]
     r = r / (c2 * (U @ alpha) ** (l2 - 2))  # v_i ρ_i^p s_i^{l₂}

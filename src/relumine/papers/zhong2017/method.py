@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from relumine import activations
 from relumine.activations import Activation
+from relumine.arguments import one_of, whole
 from relumine.data.holdout import how_many, kept_apart
 from relumine.data.sources import Samples, Source, count
 from relumine.data.views import Whitened, few_of, rows_of, seen
@@ -150,7 +151,7 @@ def recover_zhong(
     if iterations:
         few = few_of(Z, int(memory / (8 * _COPIES * (rows.d + 1))), rng.spawn(1)[0])
         end, losses = _descend(few, start, sigma, stages, step, iterations, batches, progress)
-        if not Z.resident:
+        if not Z.resident:  # from close by a few steps on all rows are enough, and each is a pass over them
             end, more = _descend(Z, end, sigma, stages, step, min(iterations, _PASSES), batches, progress)
             losses += more
     net = Network(end.W, np.zeros(width), start.v, sigma)
@@ -189,10 +190,8 @@ def _check(rows: Source, width: int, moments: str, iterations: int) -> Source:
     if not 1 <= width <= d:
         problem = f"method 'zhong' needs 1 ≤ width ≤ d = {d} (independent weights), got {width}"
         raise InvalidInput(problem, argument="width", remedy="use method='auto'")
-    if moments not in get_args(Moments):
-        raise InvalidInput(f"unknown moments {moments!r}; known: {', '.join(get_args(Moments))}", argument="moments")
-    if iterations < 0:
-        raise InvalidInput(f"iterations must be at least 0, got {iterations}", argument="iterations")
+    one_of("moments", moments, get_args(Moments))
+    whole("iterations", iterations, 0)
     if n <= 2 * d + 10:  # fewer could not even give the affine part and a second moment of full rank
         raise InvalidInput(
             f"{n} samples are too few for {d} inputs; the method needs many times k·d = {width * d} "
@@ -224,6 +223,7 @@ def _report(
     net: Network, start: Start, losses: list[float], held: Samples, stages: list[Stage], notes: tuple[str, ...]
 ) -> ZhongRecovery:
     residual = rms_error(net, rows_of(held.X, held.y)) / (float(np.std(held.y)) or 1.0)
+    # eigenvalues of P̂₂ come by decreasing size: the last of the k is the weakest direction of the span
     drop = float(np.abs(start.values[-1]) / np.abs(start.values[0]))
     if residual <= _EXACT:
         status, message = Status.EXACT, f"{net.m} units, relative error {residual:.1e} on {held.n} rows never used."

@@ -32,7 +32,7 @@ _BLOCK = 4096  # rows whose features are held at once: 10 MB at 300 features
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class HermitePolynomial:
     """p(x) = Σ_α β_α h_α(Vx), h_α the orthonormal Hermite polynomials of degree ≤ ``degree``."""
 
     V: Array
@@ -81,6 +81,7 @@ def find_span(
     degree = _degree(width, count(rows))
     if moments == "plain" or degree < orders.second:
         return V, values
+    # fit and span in turn: y − g loses what the found units explain, and hidden ones come out of the noise
     found, left, without_p = (V, values), np.inf, rows
     for _ in range(_ROUNDS):
         g = _explain(rows, V, degree, without_p)
@@ -126,7 +127,7 @@ def _explain(rows: Source, V: Array, degree: int, without_p: Source, sweeps: int
         slope, constant = affine_fit(without_p)
         less = Less(Affine(slope, constant))
         sums = sums_of(seen(rows, less, Projected(V)), degree)
-        without_p = seen(rows, Less(Polynomial(V, sums.coefficients(), degree)))
+        without_p = seen(rows, Less(HermitePolynomial(V, sums.coefficients(), degree)))
     return Explained(sums.estimate().tensors, slope, constant, without_p, seen(without_p, less))
 
 

@@ -1,0 +1,5 @@
+"""``python -m relumine``."""
+
+from relumine.cli import app
+
+app()
