@@ -21,7 +21,7 @@ from benchmarks.text import duration, seeds_of, table
 from relumine import planted, recover
 from relumine.data.moments import estimate_from, sums_of
 from relumine.data.sources import open_source
-from relumine.data.views import Affine, Less, Projected, Step, Whitened, seen
+from relumine.data.views import Affine, Less, Projected, View, Whitened, seen
 from relumine.data.whiten import whitening_of
 from relumine.tensors.span import dominant_span
 
@@ -115,7 +115,7 @@ def one_pass(name: str, count: int) -> Row:
     return found | {"seconds": now() - began, "extra": peak_bytes() - before}
 
 
-def _steps(name: str, paths: list[str], features: list[str]) -> tuple[list[Step], str]:
+def _steps(name: str, paths: list[str], features: list[str]) -> tuple[list[View], str]:
     """What the moments look at: everything, or the span of the weights, found from a few rows."""
     few = open_source(paths, target="y", features=features)
     white, _ = whitening_of(few)
