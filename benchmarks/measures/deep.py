@@ -220,7 +220,7 @@ def elsewhere(report: Row) -> dict[str, str]:
     ]
     words = (
         "`extract`, depth and widths unknown: random networks from `planted.deep`; fitted by scikit-learn to the "
-        "digits; trained with PyTorch for a moment; a hundred random shapes of 10 to 40 inputs; three networks of "
+        "digits; trained with PyTorch for a moment; random shapes of 10 to 40 inputs; three networks of "
         "other people. *Exact*: "
         "relative error at most 1e-9 on 1000 fresh rows and every parameter that some input shows within 1e-6; *all "
         "parameters*: of those, the networks with every parameter within 1e-6. *Function*: called exact, and "
