@@ -145,7 +145,7 @@ def far_from_zero(rng: Rng) -> Problem:
 def huge_or_tiny(rng: Rng) -> Problem:
     """Inputs and answers of any size; half of the time something bends that is no unit."""
     net, bent = planted(rng), float(rng.random() < 0.5)
-    (of_x, of_y), w, t = 10.0 ** rng.uniform(-100.0, 100.0, size=2), _direction(rng, net.d), rng.uniform(0.0, 3.0)
+    (of_x, of_y), w, t = 10.0 ** rng.uniform(-69.0, 69.0, size=2), _direction(rng, net.d), rng.uniform(0.0, 3.0)
 
     def inputs(r: Rng, n: int) -> Array:
         return np.asarray(of_x * r.normal(size=(n, net.d)))

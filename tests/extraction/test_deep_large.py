@@ -5,14 +5,18 @@ import pytest
 
 import relumine as rl
 from relumine.extraction.deep import box as module
+from relumine.extraction.deep import units as units_module
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import segments
+from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.sharpen import sharpened
 from relumine.extraction.deep.signs import signs
-from relumine.extraction.deep.units import Unit
+from relumine.extraction.deep.units import Layer, Unit
 from relumine.extraction.deep.witnesses import Chord, witnesses_of
 from relumine.results import Status
+from relumine.run import Run
 
 
 def asked(f):
@@ -75,3 +79,44 @@ def test_units_are_measured_again_where_there_is_room():
     off = [max(np.abs(u.w - w / s).max(), abs(u.c - c / s)) for u, w, c, s in zip(units, W, b, size)]
     assert np.median(off) < 1e-11
     np.testing.assert_allclose(np.array(strengths)[np.array(off) < 1e-9], (a * size)[np.array(off) < 1e-9], rtol=1e-7)
+
+
+def test_chords_end_where_answers_have_no_digits():
+    f = Asked(lambda X: X[:, 0], np.random.default_rng(0), np.inf, lambda: False, True, lambda X: X[:, 0] < 2.0)
+    starts = np.array([[-4.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-300.0, 1.0]])
+    ends = np.array([[4.0, 0.0], [1.0, 1.0], [5.0, 0.0], [300.0, 1.0]])
+    some, a, b = f.within(starts, ends, 1.0)
+    assert some.tolist() == [True, True, False, True]
+    np.testing.assert_array_equal((a[1], b[1]), (starts[1], ends[1]))
+    assert (b[[0, 2], 0] < 2.0).all()
+    assert (b[[0, 2], 0] > [1.0, -40.0]).all()
+    X, Y = f.answered(np.array([[5.0, 0.0], [1.0, 0.0]]))
+    np.testing.assert_array_equal(X, [[1.0, 0.0]])
+    np.testing.assert_array_equal(Y, [[1.0]])
+    assert f.answered(X + 5.0)[1].shape == (0, 1)
+
+
+def test_rows_with_digits_are_drawn_nearer_where_there_are_few():
+    f = Asked(lambda X: X[:, 0], np.random.default_rng(0), np.inf, lambda: False, True, lambda X: (X**2).sum(1) < 0.5)
+    X, Y = Inquiry(f, 5, Run.of(rng=0)).drawn(50, lambda n: 1.0)
+    assert len(X) == len(Y) == 50
+    assert ((X**2).sum(axis=1) < 0.5).all()
+
+
+def test_units_met_next_to_other_kinks_are_measured_again_on_new_lines(monkeypatch):
+    truth = rl.planted.deep((30, 12, 10, 1), rng=3).scaled()
+    rng = np.random.default_rng(4)
+    layer = Layer(asked(truth), Known(30), rng)
+    layer.look(*chords(layer.known, 3, rng))
+    layer.probe()
+    W, _ = truth.layers[0]
+    layer.units = [u for u in layer.accepted if np.abs(W @ u.w).max() > 1.0 - 1e-8]
+    for u in layer.units:
+        u.w = u.w + 1e-9 * rng.normal(size=30)
+    monkeypatch.setattr(units_module, "_CLEAR", np.inf)
+    monkeypatch.setattr(units_module, "_CLEARER", 0.0)
+    layer.clear()
+    assert len(layer.units) > 6
+    for u in layer.units:
+        i = int(np.abs(W @ u.w).argmax())
+        assert np.abs(W[i] * np.sign(W[i] @ u.w) - u.w).max() < 1e-10

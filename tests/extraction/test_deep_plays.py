@@ -5,6 +5,7 @@ import pytest
 
 import relumine as rl
 from relumine.deep import DeepNetwork
+from relumine.extraction.deep import plays
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.plays import covering, idle, played
@@ -101,4 +102,27 @@ def test_units_that_are_seldom_on_or_off_come_back(sizes, seed):
     X = np.random.default_rng(7).normal(size=(10_000, sizes[0]))
     assert found.status is Status.EXACT
     np.testing.assert_allclose(found.network(X), truth(X), atol=1e-8)
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-6
+
+
+def test_weights_are_brought_into_play_again_as_long_as_some_change(monkeypatch):
+    at, turns = inquiry(TRUTH, lambda X: X[:, 0] < 9.0), []
+
+    def brought(at, net, slack):
+        turns.append(net)
+        return net, at.ask.data()[0], np.zeros(len(at.ask.data()[0]), dtype=bool), len(turns) < 3
+
+    monkeypatch.setattr(plays, "_brought", brought)
+    assert played(at, TRUTH)[1] is None
+    assert len(turns) == 3
+
+
+@pytest.mark.slow
+def test_a_weight_that_shows_only_once_another_is_right():
+    """40-16-14-10-1: with one weight of the third layer wrong, no input was found at which another one counts."""
+    rng = np.random.default_rng(131005)
+    rng.integers(2, size=5)
+    truth = rl.planted.deep((40, 16, 14, 10, 1), rng=rng)
+    found = rl.extract(truth, dim=40, rng=131006)
+    assert found.status is Status.EXACT
     assert rl.metrics.parameter_error(truth, found.network) < 1e-6

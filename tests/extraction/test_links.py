@@ -116,6 +116,21 @@ def test_deep_classes() -> None:
     assert np.abs(found.predict(X) - softmax(deep(X), axis=1)).max() < 1e-9
 
 
+def test_a_deep_classifier_that_is_sure_of_rows_far_out() -> None:
+    """Most probabilities there are 1 to rounding: lines, chords and fresh rows stay where there are digits."""
+    deep = rl.planted.deep((12, 8, 6, 1), rng=0)
+    middle = float(np.median(deep(np.random.default_rng(1).normal(size=(500, 12)))))
+    truth = rl.DeepNetwork(deep.layers, deep.head.replace(a=5.0 * deep.head.a, c=5.0 * (deep.head.c - middle)))
+
+    def box(X: np.ndarray) -> np.ndarray:
+        p = expit(truth(X))
+        return np.column_stack([1.0 - p, p])
+
+    found = extract(box, dim=12, link="auto", rng=0)
+    assert (found.status, found.link) == (Status.EXACT, "logit")
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-8
+
+
 @pytest.mark.slow
 def test_a_deep_classifier_of_digits() -> None:
     pipe, X, _ = classes("digits", (32, 32), 0)

@@ -223,6 +223,15 @@ def test_more_bad_requests(change: dict, word: str) -> None:
         rl.recover(**request)
 
 
+@pytest.mark.parametrize(("of_x", "of_y"), [(1e-68, 1e68), (1e68, 1e-68), (1e68, 1e68)])
+def test_sizes_just_within_the_limit_do_not_overflow(of_x: float, of_y: float) -> None:
+    truth = rl.planted.network(3, 2, rng=0)
+    X = rng(1).normal(size=(120, 3))
+    found = rl.recover(of_x * X, of_y * truth(X), 2, rng=0)
+    assert found.status is Status.EXACT
+    assert np.allclose(found.network(of_x * X) / of_y, truth(X), rtol=1e-9, atol=1e-9)
+
+
 def test_a_unit_seen_by_few_rows_follows_from_the_others() -> None:
     """Eight rows lie behind its kink, eleven numbers describe it; without affine part it is what the others leave."""
     truth = rl.planted.network(10, 5, rng=0)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.extraction import saved
@@ -168,6 +169,14 @@ class Queries:
             self._without_digits.append(X[~good])
             raise Unanswered("the rows it needs have probabilities of 0 or 1 to rounding, which say nothing")
         return values
+
+    def digits(self, X: Array) -> NDArray[np.bool_]:
+        """Which rows a link has digits for; they are asked, and remembered."""
+        listed, self._without_digits = self._without_digits, None
+        try:
+            return np.asarray(np.isfinite(self.answers(X)).all(axis=1))
+        finally:
+            self._without_digits = listed
 
     def _mapped(self, Y: Array) -> Array:
         return Y if self.link is None else self.link.values(Y)

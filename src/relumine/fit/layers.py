@@ -28,6 +28,7 @@ _DENSE = 2500  # parameters up to which JᵀJ is formed: 50 MB, and a factorisat
 _CHUNK_NUMBERS = 1 << 22  # entries of J held at once while JᵀJ is summed (32 MB)
 _FLOOR = 1e-28  # relative loss at which only rounding is left: 1e-14 of the root mean square of y
 _VARIES = 1e-10  # least share of the mean square of activations, or of derivatives, that counts
+_TRIES, _COSTLY = 12, 3  # dampings of a step; by LSMR each takes most of a minute for 16 641 parameters
 _PRODUCTS = 150  # LSMR iterations of a step; from 1e-6 away each step of so many won three digits or more
 
 
@@ -80,11 +81,16 @@ class Sweeps:
 
     def forward(self, flat: Array) -> Array:
         """Jδ, (n, q)."""
-        change = [np.zeros_like(self.h[0])]  # of h_0, h_1, …
+        change: list[Array] = []  # of h_1, h_2, …, in place: for many rows memory takes longer than the products
         for k, ((W, _), (V, e)) in enumerate(zip(self.maps, self.split(flat))):
-            z = self.h[k] @ V.T + e + (change[k] @ W.T if k else 0.0)
-            change.append(z * self.slope[k] if k < len(self.slope) else z)
-        total = change[-1] + change[-3] @ self.skip.T
+            z = self.h[k] @ V.T
+            z += e
+            if k:
+                z += change[-1] @ W.T
+            if k < len(self.slope):
+                z *= self.slope[k]
+            change.append(z)
+        total = change[-1] + change[-3] @ self.skip.T if len(change) > 2 else change[-1]
         if self.free_skip:
             total = total + self.h[-2] @ flat[-self.skip.size :].reshape(self.skip.shape).T
         return np.asarray(total)
@@ -96,7 +102,8 @@ class Sweeps:
             back = found[-1] @ self.maps[k + 1][0]
             if k == len(self.slope) - 2:
                 back = back + G @ self.skip
-            found.append(back * self.slope[k])
+            back *= self.slope[k]
+            found.append(back)
         return found[::-1]
 
     def backward(self, G: Array) -> Array:
@@ -186,8 +193,9 @@ def minimise(
             reason = "reached the tolerance"
             break
         sweeps = Sweeps(net, X, skip)
-        solve = (_Dense if sweeps.size <= _DENSE else _Iterative)(sweeps, Y, omega)
-        for _ in range(12):
+        dense = sweeps.size <= _DENSE
+        solve = (_Dense if dense else _Iterative)(sweeps, Y, omega)
+        for _ in range(_TRIES if dense else _COSTLY):
             delta = solve(lam, free)
             trial = None if delta is None or not np.isfinite(delta).all() else sweeps.moved(delta)
             loss = np.inf if trial is None else _loss(trial, X, Y, omega) / spread
@@ -201,7 +209,7 @@ def minimise(
         net, lam = trial, max(lam * 0.05, 1e-15)
         history.append(loss)
         run.report("polish", step + 1, loss)
-        if not gained and loss < 1e-20:
+        if not gained and (loss < 1e-20 or not dense):
             reason = "rounding error"
             break
     return LayersFit(net, tuple(history), reason)

@@ -11,7 +11,8 @@ from relumine.arrays import Array
 from relumine.data.sources.chunks import Chunk
 from relumine.results import InvalidInput
 
-LARGE = 1e100  # squares of larger numbers overflow when they are added up
+# A slope, y over x, is at most the square of this, and squares of slopes must not overflow when they are added up.
+LARGE = 1e70
 _LARGE_SINGLE = 1e30  # the same for rows kept in single precision
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.extraction.log import Log
+from relumine.extraction.queries import Unanswered
 
 ROUNDING = 16.0 * float(np.finfo(float).eps)  # relative error of an answer: measured 1e-15 … 2e-15 for 784-128-128-1
 # Numbers of the rows remembered (64 MB) up to which those beside others are, too: the normals of 784-128-1 take 200 000
 # rows, 1.2 GB, in 256 places.
 _FEW = 1 << 23
+_ALONG, _CLOSER = 33, 4  # places of a chord asked for digits, and bisections of where they end
+_INSIDE = 0.9  # of the stretch with digits: steps aside have room
+
+Mask = NDArray[np.bool_]
 
 
 class OutOfBudget(Exception):
@@ -22,7 +28,8 @@ class OutOfBudget(Exception):
 class Asked:
     """ρ·f(x): several outputs as one by fixed random weights, so that what bends in any of them bends in this one.
 
-    ``log`` holds the rows asked and their answers (n, q); of those `beside` others only the first.
+    ``log`` holds the rows asked and their answers (n, q); of those `beside` others only the first. ``digits``: which
+    rows have answers with digits, all if None: behind a link others are an error; ``grid``: to which those are rounded.
     """
 
     def __init__(
@@ -32,15 +39,20 @@ class Asked:
         budget: float,
         over: Callable[[], bool],
         plain: bool | None = None,
+        digits: Callable[[Array], Mask] | None = None,
+        grid: float = 0.0,
     ) -> None:
+        self._digits, self.grid = digits, grid
         self._ask, self._rng, self.budget, self._over = ask, rng, budget, over
         self._mix: Array | None = None
         self.log = Log()
-        self.count = 0
+        self.count, self._q = 0, 1
         self._asked_for, self.plain = plain, True
 
     def values(self, X: Array, remember: bool = True) -> Array:
         """All outputs, (n, q)."""
+        if not len(X):
+            return np.zeros((0, self._q))
         if self.count + len(X) > self.budget:
             raise OutOfBudget(f"{self.budget:.0f} queries were allowed")
         if self._over():
@@ -48,6 +60,7 @@ class Asked:
         answer = np.asarray(self._ask(X), dtype=np.float64)
         self.plain = answer.ndim == 1 if self._asked_for is None else self._asked_for
         Y = answer[:, None] if answer.ndim == 1 else answer
+        self._q = Y.shape[1]
         self.count += len(X)
         if remember:
             self.log.append(X, Y)
@@ -62,6 +75,54 @@ class Asked:
         """The same at rows so near to others that they show nothing else: remembered only while there are few."""
         Y = self.values(X, len(self.log) * X.shape[1] < _FEW)
         return np.asarray(Y @ self.mix(Y))
+
+    @property
+    def partial(self) -> bool:
+        """Whether some rows may have answers without digits."""
+        return self._digits is not None
+
+    def digits(self, X: Array) -> Mask:
+        """Which rows have answers with digits."""
+        return np.ones(len(X), dtype=bool) if self._digits is None or not len(X) else self._digits(X)
+
+    def answered(self, X: Array) -> tuple[Array, Array]:
+        """Those of the rows that have digits, and all outputs there."""
+        X = X[self.digits(X)]
+        return X, self.values(X)
+
+    def within(self, starts: Array, ends: Array, scale: float) -> tuple[Mask, Array, Array]:
+        """The longest stretch of each chord on which answers have digits; first of all which chords have one.
+
+        ``scale``: distance from the middle within which most kinks are.
+        """
+        if self._digits is None or not len(starts):
+            return np.ones(len(starts), dtype=bool), starts, ends
+        middle, way = 0.5 * (starts + ends), 0.5 * (ends - starts)
+        half = np.maximum(np.linalg.norm(way, axis=1), 1e-300)[:, None]
+        tau = np.minimum(scale, half) / half
+        t = tau * np.tan(np.linspace(-1.0, 1.0, _ALONG) * np.arctan(1.0 / tau))  # (n, _ALONG)
+        t[:, 0], t[:, -1] = -1.0, 1.0
+        good = self._along(middle, way, t)
+        runs = [_longest(row) for row in good]
+        some = np.array([b > a for a, b in runs])
+        if not some.any():
+            raise Unanswered("the rows it needs have probabilities of 0 or 1 to rounding, which say nothing")
+        t, middle, way, runs = t[some], middle[some], way[some], [run for run in runs if run[1] > run[0]]
+        n, (first, last) = np.arange(len(t)), np.array(runs).T
+        out = np.stack([t[n, np.maximum(first - 1, 0)], t[n, np.minimum(last + 1, _ALONG - 1)]], axis=1)
+        inside = np.stack([t[n, first], t[n, last]], axis=1)
+        for _ in range(_CLOSER):
+            between = 0.5 * (inside + out)
+            good = self._along(middle, way, between)
+            inside, out = np.where(good, between, inside), np.where(good, out, between)
+        core, whole = inside.mean(axis=1, keepdims=True), np.abs(out) == 1.0
+        inside = np.where(whole & self._along(middle, way, out), out, core + _INSIDE * (inside - core))
+        return some, middle + inside[:, :1] * way, middle + inside[:, 1:] * way
+
+    def _along(self, middle: Array, way: Array, t: Array) -> Mask:
+        """Which of the places middle + t·way, t (n, k), have digits."""
+        X = middle[:, None, :] + t[:, :, None] * way[:, None, :]
+        return self.digits(X.reshape(-1, way.shape[1])).reshape(t.shape)
 
     def mix(self, Y: Array) -> Array:
         """ρ (q,): from the first answers (n, q), every output about as loud as the others."""
@@ -81,3 +142,12 @@ class Asked:
         """The rows remembered after the first ``mark``."""
         at = np.arange(mark, len(self.log))
         return self.log.rows(at), self.log.answers(at)
+
+
+def _longest(good: Mask) -> tuple[int, int]:
+    """First and last of the longest run of True; (0, -1): there is none."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], good.astype(np.int8), [0]])))
+    if not len(edges):
+        return 0, -1
+    longest = int((edges[1::2] - edges[::2]).argmax())
+    return int(edges[2 * longest]), int(edges[2 * longest + 1]) - 1

@@ -65,7 +65,11 @@ def by_layers(
     lines: list[Line] | None = None,
 ) -> tuple[Recovery, Rest | None]:
     """All layers by chosen queries; and, where it stops half-way, what is left. ``lines``: searched already."""
-    found = extract_deep(lambda Z: log.answers(domain.rows(Z)), domain.d, run, plain=log.plain, lines=lines)
+    digits = None if log.link is None else lambda Z: log.digits(domain.rows(Z))
+    grid = 0.0 if log.link is None else log.link.grid
+    found = extract_deep(
+        lambda Z: log.answers(domain.rows(Z)), domain.d, run, plain=log.plain, lines=lines, digits=digits, grid=grid
+    )
     layers = _to_user(found.known, domain)
     if found.exact and found.network is not None:
         # the scale of a row is free: unit rows

@@ -156,9 +156,11 @@ def _near(at: Inquiry, net: DeepNetwork) -> int:
 
 def _fresh(at: Inquiry, near: int, far: int) -> tuple[Array, Array]:
     """Inputs never asked before, and their answers; the last ones further out: there other units may be on."""
-    X = at.rng.normal(size=(near + far, at.dim))
-    X[near:] *= _WIDE
-    return X, at.ask.values(X)
+    X, Y = at.drawn(near, lambda _: 1.0)
+    if not far:
+        return X, Y
+    further, answers = at.drawn(far, lambda _: _WIDE)
+    return np.concatenate([X, further]), np.concatenate([Y, answers])
 
 
 def _left(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> tuple[float, Pairs | None]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -21,6 +20,8 @@ Pairs = tuple[Array, Array]
 
 _MOVES = 25  # pairs of inputs that the known layers cannot tell apart
 _KINKS = 40  # kinks next to which they are looked for: a missing unit shows at each of its own
+# Draws in which to look for rows with digits, the share that must have some, and how much nearer they are drawn else.
+_DRAWS, _SHARE, _NEARER = 24, 0.3, 0.7
 _BEHIND = 3  # units found behind the known layers that make those certain
 
 
@@ -61,10 +62,21 @@ class Inquiry:
         """Random inputs and their answers, the first n of those drawn so far and as many more as needed."""
         missing = n - len(self.pool[0])
         if missing > 0:
-            X = self.rng.normal(size=(missing, self.dim)) * 2.0 ** self.rng.uniform(-1.0, 1.5, size=(missing, 1))
-            Y = self.ask.values(X)
+            X, Y = self.drawn(missing, lambda n: 2.0 ** self.rng.uniform(-1.0, 1.5, size=(n, 1)))
             self.pool = (np.concatenate([self.pool[0], X]), np.concatenate([self.pool[1].reshape(-1, Y.shape[1]), Y]))
         return self.pool[0][:n], self.pool[1][:n]
+
+    def drawn(self, n: int, scale: Callable[[int], Array | float]) -> tuple[Array, Array]:
+        """n normal inputs, so much larger, and their answers; where few have digits, those nearer to the centre."""
+        X, Y, nearer = np.zeros((0, self.dim)), np.zeros((0, 1)), 1.0
+        for _ in range(_DRAWS):
+            more = nearer * self.rng.normal(size=(n - len(X), self.dim)) * scale(n - len(X))
+            fresh, answers = self.ask.answered(more)
+            X, Y = np.concatenate([X, fresh]), np.concatenate([Y.reshape(-1, answers.shape[1]), answers])
+            if len(X) == n:
+                return X, Y
+            nearer *= 1.0 if len(fresh) > _SHARE * len(more) else _NEARER
+        raise Unanswered("nearly all rows it needs have probabilities of 0 or 1 to rounding, which say nothing")
 
     def confirm(self, units: int, seen: list[Witness]) -> None:
         """The known layers are certain once units behind them were found and no kink ``seen`` is one of a missing unit.
@@ -91,17 +103,18 @@ class Inquiry:
         starts += [w.point + side * w.gap * w.along for w in kinks for side in (-0.25, 0.25)]
         if len(known.layers) > 1:
             front = Known(self.dim, known.layers[:-1])
-            with suppress(Unanswered):  # behind a link they may have no digits there
-                if not self._unmoved(known, [*tops(front, self.rng), *extremes(front)]):
-                    return False
+            if not self._unmoved(known, [*tops(front, self.rng), *extremes(front)]):
+                return False
         return self._unmoved(known, starts)
 
     def _unmoved(self, known: Known, starts: list[Array]) -> bool:
         """Whether the answers stay the same under moves that the known layers cannot see."""
         moves = [(x, other) for x in starts if (other := known.unseen_move(x, self.rng)) is not None]
-        if not moves:
+        X = np.reshape(moves, (-1, 2, self.dim))
+        X = X[self.ask.digits(X.reshape(-1, self.dim)).reshape(-1, 2).all(axis=1)]
+        if not len(X):
             return True
-        y = self.ask(np.array(moves).reshape(-1, self.dim)).reshape(-1, 2)
+        y = self.ask(X.reshape(-1, self.dim)).reshape(-1, 2)
         return bool((np.abs(y[:, 0] - y[:, 1]) <= 1e-7 * (np.abs(y).max() + 1e-300)).all())
 
     def between(self, out: Array, good: Array) -> Pairs:

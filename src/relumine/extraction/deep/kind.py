@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relumine.extraction.deep.box import Asked
+from relumine.extraction.queries import Unanswered
 
 _PLACES, _FEW, _STEP = 40, 12, 1e-3  # a ReLU network with a thousand kinks on a line bends at one place in a hundred
 _BENT = 1e-11  # second difference over the size of the answers: rounding leaves 1e-15
@@ -24,6 +25,10 @@ def kind(ask: Asked, dim: int, rng: np.random.Generator, seen: bool = False) -> 
     x = rng.normal(size=(n, dim)) * 2.0 ** rng.uniform(-1.0, 1.0, size=(n, 1))
     u = rng.normal(size=(n, dim))
     u *= _STEP * np.sqrt(dim) / np.linalg.norm(u, axis=1, keepdims=True)
+    has = np.all([ask.digits(rows) for rows in (x - u, x, x + u)], axis=0)
+    if not has.any():
+        raise Unanswered("the rows it needs have probabilities of 0 or 1 to rounding, which say nothing")
+    x, u = x[has], u[has]
     before, here, after = np.split(ask.values(np.concatenate([x - u, x, x + u])), 3)
     size = max(float(np.abs(here).max()), 1e-300)
     if float(np.ptp(np.concatenate([before, here, after]), axis=0).max()) <= 1e-14 * size:

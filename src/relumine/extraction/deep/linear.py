@@ -58,8 +58,8 @@ def into_units(at: Inquiry, net: DeepNetwork, X: Array, Y: Array, slack: float) 
             trial = _moved(net, i, some)
             if trial is None or (error(trial, X, Y) > slack).any():
                 continue
-            P = np.concatenate([_off(n, i, some, X, at.rng) for n in (net, trial)])
-            if not (error(trial, P, at.ask.values(P)) > slack).any():
+            P, answers = at.ask.answered(np.concatenate([_off(n, i, some, X, at.rng) for n in (net, trial)]))
+            if not (error(trial, P, answers) > slack).any():
                 net = trial
                 break
         if not net.head.v.any():

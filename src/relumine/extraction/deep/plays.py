@@ -21,7 +21,6 @@ from relumine.extraction.deep.inquiry import Inquiry, Pairs
 from relumine.extraction.deep.linear import error, into_units
 from relumine.extraction.deep.places import extremes
 from relumine.extraction.deep.reach import reach
-from relumine.extraction.queries import Unanswered
 from relumine.fit.layers import Sweeps
 
 Mask = NDArray[np.bool_]
@@ -31,6 +30,7 @@ _PAIRS = 200  # weights brought into play at a time
 _STARTS = 8  # for each of them
 _EXACT, _MOST = 40, 80  # of them that a proof is looked for, and units of a network up to which it is: a second
 _WEIGHTS = (0.05, 0.2, 1.0)  # over the length of the row: with which a weight may bring itself into play
+_TURNS = 4  # times that weights are brought into play: those of one turn may open the way to others
 _SCARCE, _EACH = 0.02, 10  # share of the rows below which what brings two units into play is scarce; rows kept of it
 _SEEN = 4  # rows that bring a weight into play: fewer are too few
 _MIXED = 16  # corners for each unit in front, twice: of 30-13-7-7-1, one unit was on in one corner of a hundred
@@ -75,28 +75,50 @@ def covering(net: DeepNetwork, X: Array, most: int, rng: np.random.Generator) ->
 
 def played(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, Pairs | None]:
     """The network, right also where the box was asked for the first time; pairs to look between where it is not."""
-    old, answers = at.ask.data()
-    use = np.linalg.norm(old, axis=1) <= 60.0 * np.sqrt(at.dim)
-    near, y = old[use], answers[use]
+    near, y = _near(at)
     slack = max(_WRONG, 100.0 * float(np.quantile(error(net, near, y), 0.9)))
     net = into_units(at, net, near, y, slack)
-    open_ = _unseen(net, near, at.rng)
-    shown = _joint(net, open_, near, at.rng)
-    P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng)])
-    Y = at.ask.values(P)
-    wrong = error(net, P, Y) > slack
-    at.tell(f"  {len(open_)} weights idle: {int(wrong.sum())} of {len(P)} rows differ")
-    if wrong.any():
-        net = _weighed(_started(net, shown, wrong), [place for place, _ in shown], P, Y)
-        wrong = error(net, P, Y) > slack
-        at.tell(f"  {int(wrong.sum())} of {len(P)} rows still differ")
+    for _ in range(_TURNS):
+        net, P, wrong, changed = _brought(at, net, slack)
+        if wrong.any() or not changed:
+            break
     if not wrong.any():
         P = at.rng.normal(size=(_SPREAD, at.dim)) * 2.0 ** at.rng.uniform(0.0, 6.0, size=(_SPREAD, 1))
-        wrong = error(net, P, at.ask.values(P)) > slack
+        P, Y = at.ask.answered(P)
+        wrong = error(net, P, Y) > slack
         at.tell(f"  {int(wrong.sum())} of {len(P)} rows near and far differ")
     if not wrong.any():
         return net, None
     return net, _between(at, P[wrong], near)
+
+
+def _near(at: Inquiry) -> tuple[Array, Array]:
+    """The rows asked so far and their answers, but for those far out."""
+    X, Y = at.ask.data()
+    use = np.linalg.norm(X, axis=1) <= 60.0 * np.sqrt(at.dim)
+    return X[use], Y[use]
+
+
+def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, Array, Mask, bool]:
+    """The network with its idle weights as the box shows them; where it was asked, which rows are still wrong.
+
+    Last, whether weights were changed: others may then be brought into play by inputs that were none before.
+    """
+    near, _ = _near(at)
+    open_ = _unseen(net, near, at.rng)
+    shown = _joint(net, open_, near, at.rng)
+    P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng)])
+    has = at.ask.digits(P)
+    shown = _kept(shown, has)
+    P, Y = at.ask.answered(P)
+    wrong = error(net, P, Y) > slack
+    changed = bool(wrong.any())
+    at.tell(f"  {len(open_)} weights idle: {int(wrong.sum())} of {len(P)} rows differ")
+    if changed:
+        net = _weighed(_started(net, shown, wrong), [place for place, _ in shown], P, Y)
+        wrong = error(net, P, Y) > slack
+        at.tell(f"  {int(wrong.sum())} of {len(P)} rows still differ")
+    return net, P, wrong, changed
 
 
 def cornered(at: Inquiry, net: DeepNetwork) -> Pairs | None:
@@ -104,13 +126,10 @@ def cornered(at: Inquiry, net: DeepNetwork) -> Pairs | None:
 
     A unit that is on anywhere with all units in front on is so at one of these, and one that is off anywhere is, too.
     """
-    P = extremes(Known(at.dim, net.layers))
+    P, Y = at.ask.answered(extremes(Known(at.dim, net.layers)))
     if not len(P):
         return None
-    try:
-        wrong = error(net, P, at.ask.values(P)) > _LOOSE
-    except Unanswered:  # behind a link they may have no digits there
-        return None
+    wrong = error(net, P, Y) > _LOOSE
     at.tell(f"  {int(wrong.sum())} of {len(P)} rows in corners differ")
     return _between(at, P[wrong], at.pool[0]) if wrong.any() else None
 
@@ -120,6 +139,12 @@ def _between(at: Inquiry, wrong: Array, right: Array) -> Pairs:
     some = wrong[at.rng.permutation(len(wrong))[:4]]
     right = right[at.rng.permutation(len(right))[:1000]]
     return some, right[[np.linalg.norm(right - x, axis=1).argmin() for x in some]]
+
+
+def _kept(shown: list[tuple[_Place, Array]], has: Mask) -> list[tuple[_Place, Array]]:
+    """Those of the points, in order, that have digits."""
+    ends = np.cumsum([len(points) for _, points in shown])
+    return [(place, points[has[end - len(points) : end]]) for (place, points), end in zip(shown, ends)]
 
 
 @dataclass(frozen=True)

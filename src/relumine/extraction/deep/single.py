@@ -59,7 +59,10 @@ class _Single:
     def all(self, charts: list[Chart], starts: Array, ends: Array) -> Found | None:
         """The network, or None."""
         at, patience, stuck, sharp = self.at, _PATIENCE, 0, False
-        one, two = self.look(charts, starts, ends)
+        both = self.look(charts, starts, ends)
+        if len(both) < 2:  # behind a link one may have no digits
+            return None
+        one, two = both
         same = _matched(one, two)
         at.tell(f"  layer 2: {same} of {len(one)} and {len(two)} jumps are the same on parallel chords")
         if same < max(_LEAST, _SHARE * min(len(one), len(two))):
@@ -119,11 +122,14 @@ class _Single:
         error = np.linalg.norm([a * u.error for a, u in zip(self.a, self.units)]) * reach
         floor = Noise(np.full(1, 3.0 * error), np.zeros(1)) if self.units else None
         before = len(at.ask.log)
+        some, starts, ends = at.ask.within(starts, ends, scale)
+        charts = [chart for chart, has in zip(charts, some) if has]
         found = segments(self.left, starts, ends, scale, _MOST * len(starts), floor)
         size = float(np.abs(at.ask.since(before)[1]).max())
         seen = [witnesses_of(Chord(c, s, i), size) for i, (c, s) in enumerate(zip(charts, found))]
         for w in [w for chord in seen for w in chord] if self.units else ():
-            w.sigma = 0.0  # that was the floor; over a short step the units found are off by the same on both ends
+            # that was the floor; over a short step the units found are off by the same on both ends
+            w.sigma = at.ask.grid
         return seen
 
     def add(self, seen: list[Witness]) -> int:
@@ -156,12 +162,12 @@ class _Single:
             h = w.height * np.exp(spread * at.rng.normal(size=chart.dim))
             h -= u.w * (u.w @ h + u.c)
             step = min(_BEND * float(np.linalg.norm(h)), 0.5 * float((h / np.maximum(np.abs(u.w), 1e-300)).min()))
-            if step > 0.1 * _BEND * np.linalg.norm(h):
+            X = w.point + (np.stack([h - step * u.w, h, h + step * u.w]) - w.height) @ chart.E.T
+            if step > 0.1 * _BEND * np.linalg.norm(h) and at.ask.digits(X).all():
                 break
         else:
             return True
-        H = np.stack([h - step * u.w, h, h + step * u.w])
-        y = self.left(w.point + (H - w.height) @ chart.E.T)
+        y = self.left(X)
         return bool(abs(abs(y[0] + y[2] - 2.0 * y[1]) - a * step) <= 0.01 * a * step)
 
     def fresh(self, w: Witness) -> bool:

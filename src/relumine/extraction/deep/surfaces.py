@@ -198,7 +198,7 @@ def bends(ask: Asked, bases: list[Array], ways: list[Array]) -> list[Array | Non
         return [None] * len(P)
     points = P[good] + place[good, None] * U[good]
     wanted = y[good, 1] + left[good] * (place[good] + 1.0)
-    fits = np.abs(ask(points) - wanted) <= 16.0 * ROUNDING * size[good]
+    fits = np.abs(ask(points) - wanted) <= 16.0 * (ROUNDING * size[good] + ask.grid)
     found: list[Array | None] = [None] * len(P)
     for i, x, fit in zip(good, points, fits):
         if fit:

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from relumine.arrays import Array
-from relumine.extraction.deep.box import Asked, OutOfBudget
+from relumine.extraction.deep.box import Asked, Mask, OutOfBudget
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
@@ -34,6 +34,7 @@ _SPARE = 8  # units, those seen least, of which one may be too many
 _PLANES = 5  # rows for each weight of planes that are asked for once more, if that is not more than was asked before
 _ATTEMPTS = 4  # times that candidates for a small layer are tried; the slow ways wait for the last
 _NEXT = 40  # kinks next to which it is asked whether the units of a small layer are all
+_WEIGHTS = 10_000  # of a first layer beyond which its units are measured again: smaller ones are polished later
 _OPEN = 6  # times that signs may stay open before the next layer is asked for them; at once where rows are dependent
 
 
@@ -53,6 +54,8 @@ def extract_deep(
     budget: float = np.inf,
     plain: bool | None = None,
     lines: list[Line] | None = None,
+    digits: Callable[[Array], Mask] | None = None,
+    grid: float = 0.0,
 ) -> Found:
     """Every layer of a ReLU network behind ``ask``, (n, d) to (n,) or (n, q).
 
@@ -69,6 +72,10 @@ def extract_deep(
         Lines that were searched before and cost nothing to search again.
     plain : bool, optional
         Whether the network's output is to be a plain number; found from the shape of the answers by default.
+    digits : callable, optional
+        Which rows have answers with digits: others are not asked. All of them by default.
+    grid : float
+        To multiples of which answers are rounded.
 
     Examples
     --------
@@ -79,7 +86,7 @@ def extract_deep(
     (True, DeepNetwork(8-6-5-1, relu), True)
     """
     began = time.perf_counter()
-    asked = Asked(ask, run.rng, budget, lambda: run.over, plain)
+    asked = Asked(ask, run.rng, budget, lambda: run.over, plain, digits, grid)
     at = Inquiry(asked, dim, run)
     try:
         what = kind(asked, dim, run.rng, bool(lines))
@@ -102,6 +109,7 @@ def _certain(at: Inquiry) -> tuple[tuple[Array, Array], ...]:
         return ()
     charts, starts, ends = chords(Known(at.dim), _FRESH, at.rng)
     try:
+        _, starts, ends = at.ask.within(starts, ends, np.sqrt(at.dim))  # all have the same chart
         found = segments(at.ask, starts, ends, np.sqrt(at.dim), _MOST * len(starts))
         seen = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0))]
         while layers and not at.complete(Known(at.dim, layers), seen):
@@ -173,6 +181,7 @@ class _Looks:
         self.pairs: Pairs | None = None  # inputs between which something is that the units do not explain
         self.why = f"no unit was seen on three chords{OTHER_PIECES if not k else ''}"
         self.patience = 2  # times that a last layer with an affine part is looked at again: a unit may be missing
+        self.cleared = False
         self.open = 0  # looks after which the signs of all units stayed open
         self.turn, self.quiet, self.before = -1, 0, -1  # looks so far, those without a new unit, units before
         at.mark = len(at.ask.log)
@@ -197,6 +206,9 @@ class _Looks:
             enough = self.quiet >= 2 or (not k and (len(units) > _FEW or turn >= _MORE))
             settled = len(seen) == len(units) or len(layer.units) <= _FEW
             if self.pairs is None and len(units) and settled and enough:
+                if not k and not self.cleared and len(units) * self.at.dim > _WEIGHTS:
+                    layer.clear()
+                    units, self.cleared = layer.accepted, True
                 options = self.options(units)
                 if options:
                     return options
@@ -217,7 +229,12 @@ class _Looks:
         if not charts:
             self.why = f"no region in which the active units of layer {k} can move one by one"
             return False
-        layer.look(charts, starts, ends, given)
+        try:
+            layer.look(charts, starts, ends, given)
+        except Unanswered:
+            if not at.ask.partial:
+                raise
+            return False  # none of these chords has digits; others may
         layer.probe()
         if not k:
             _check(layer)

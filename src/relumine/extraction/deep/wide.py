@@ -171,6 +171,8 @@ class _Surfaces:
                 starts, ends = pairs
                 charts = charts[:1] * len(starts)
         length = float(np.median(np.linalg.norm(ends - starts, axis=1)))
+        some, starts, ends = at.ask.within(starts, ends, min(length, float(np.sqrt(at.dim))))
+        charts = [chart for chart, has in zip(charts, some) if has]
         found = segments(at.ask, starts, ends, min(length, float(np.sqrt(at.dim))), _MOST * len(starts))
         pieces = [Chord(chart, segment, 0) for chart, segment in zip(charts, found)]
         new = [w for piece in pieces for w in witnesses_of(piece)]
