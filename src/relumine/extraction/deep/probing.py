@@ -7,6 +7,7 @@ sides. So single places far from each other, chosen on both sides of every other
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -89,7 +90,7 @@ def shown(ask: Asked, surface: Surface, X: Array | list[Array], slack: float = 1
     return all_shown(ask, [(surface, X)], slack)[0]
 
 
-def all_shown(ask: Asked, asked: list[tuple[Surface, Array | list[Array]]], slack: float) -> list[Shown]:
+def all_shown(ask: Asked, asked: Sequence[tuple[Surface, Array | list[Array]]], slack: float) -> list[Shown]:
     """The same for many surfaces, each with its places, together."""
     found, left = [Shown() for _ in asked], []
     for i, (surface, X) in enumerate(asked):
