@@ -1,4 +1,4 @@
-"""Recover the weights of an unknown one-hidden-layer network from samples of its inputs and outputs."""
+"""Find the weights of an unknown neural network from its answers: from samples, or by asking a black box."""
 
 from typing import Any
 

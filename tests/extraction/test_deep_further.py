@@ -67,6 +67,29 @@ def test_units_found_are_those_of_the_next_layer():
     assert len(units) >= 4
 
 
+def test_a_unit_found_twice_with_few_digits_is_one_unit():
+    at = inquiry()
+    search = Next(at, [], precise=True)
+    theta = np.append(TRUTH.hidden[2][0][4], TRUTH.hidden[2][1][4])
+    for off in (2e-6, 0.0):
+        surface, lines = surface_of(at, theta)
+        surface.points = shown(at.ask, surface, chosen(lines, surface, [], 30, at.rng)).hits
+        surface.theta = theta + off * np.cos(np.arange(len(theta)))
+        search.keep(surface)
+    (found,) = search.surfaces
+    scaled = found.theta / np.linalg.norm(found.theta) * np.sign(found.theta @ theta)
+    np.testing.assert_allclose(scaled, theta / np.linalg.norm(theta), atol=1e-10)
+
+
+def test_kinks_left_are_those_on_no_surface():
+    search = Next(inquiry(), [], precise=True)
+    search.look(None, 0, 0)
+    surface, _ = surface_of(search.at, np.append(TRUTH.hidden[2][0][4], TRUTH.hidden[2][1][4]))
+    search.surfaces = [surface]
+    left = {id(w) for w in search.free if not surface.shows(w.point)}
+    assert {id(w) for w in search.rest()} == left
+
+
 def test_a_layer_measured_again_gets_its_digits_back():
     at = inquiry()
     W, b = TRUTH.hidden[1]

@@ -90,7 +90,7 @@ def begun(lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface:
     on = np.append(lift.m + active, lift.size - 1)
     # (n, −n·start) = Φᵀθ with φ = Φ(x, 1) on the entries that are on
     Phi = np.column_stack([np.vstack([J, np.zeros(len(start))]), np.append(shift, 1.0)])
-    U, size, Wt = np.linalg.svd(Phi, full_matrices=True)
+    U, size, Wt = np.linalg.svd(Phi, full_matrices=len(Phi) > Phi.shape[1])  # all of U; of Wt only what θ sees
     rank = int((size > 1e-9 * size[0]).sum())
     theta, free = np.zeros(lift.size), np.zeros((lift.size, lift.size - rank))
     theta[on] = U[:, :rank] @ ((Wt[:rank] @ np.append(n, -n @ start)) / size[:rank])

@@ -20,7 +20,7 @@ from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.probing import Lines, all_shown, chosen, corrected, sharpened, shown
+from relumine.extraction.deep.probing import Lines, alike, all_shown, chosen, corrected, sharpened, shown, united
 from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
@@ -34,7 +34,7 @@ _FAILED = 60  # kinks in a row that are no unit's of this layer: look elsewhere
 _FURTHER = 15  # so many in all: there are layers further behind
 _TOGETHER = 24  # kinks tried at a time
 # Places asked before a surface is followed, how many regions away they are, and how far off the box may bend there.
-_SCREEN, _AWAY, _ROUGH = 8, 6, 1e-4
+_SCREEN, _AWAY, _ROUGH = (3, 5), 6, 1e-4
 _MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
 _LINES, _CORNERS = 150, 100  # random lines, and corners between which others are: places are where they cross
 _PLACES, _ENOUGH, _SLACK = 24, 6, 1e-6  # places at which a surface is asked for; hits that it needs; how far off
@@ -152,10 +152,20 @@ class Next:
                 full = None if surface is None else self.followed(surface)
                 failed = 0 if full is not None else failed + 1
                 self.failed += full is None
-                if full is not None and not any(old.joins(full) for old in self.surfaces):
-                    self.surfaces.append(full)
+                if full is not None:
+                    self.keep(full)
             if failed > _FAILED:
                 break
+
+    def keep(self, new: Surface) -> None:
+        """One more surface; of a unit that was found before, what the kinks of both say."""
+        for i, old in enumerate(self.surfaces):
+            if old.joins(new):
+                return
+            if alike(old, new):
+                self.surfaces[i] = united(old, new)
+                return
+        self.surfaces.append(new)
 
     def screened(self, some: list[Witness]) -> list[Surface | None]:
         """What each kink's normal says of its surface, if the box bends a few regions away, too."""
@@ -163,14 +173,14 @@ class Next:
         for w, result in zip(some, measured(at.ask.beside, some, at.rng)):
             normal = None if result is None else w.chord.chart.J.T @ result[0]
             found.append(None if normal is None else begun(self.lift, w.point, normal, at.rng))
-        tried = [s for s in found if s is not None]
-        near = iter(all_shown(at.ask, [(s, walked(s, at.rng, _SCREEN, _AWAY)) for s in tried], _ROUGH))
-        kept: list[Surface | None] = []
-        for s in found:
-            there = None if s is None else next(near)
-            fails = there is None or len(there.missed) > 1 or len(there.missed) > 0.3 * len(there.hits)
-            kept.append(None if fails else s)
-        return kept
+        hits, missed = np.zeros(len(found)), np.zeros(len(found))
+        for places in _SCREEN:  # the first ones rule out most
+            tried = [i for i, s in enumerate(found) if s is not None]
+            near = [(s, walked(s, at.rng, places, _AWAY)) for s in found if s is not None]
+            for i, there in zip(tried, all_shown(at.ask, near, _ROUGH)):
+                hits[i], missed[i] = hits[i] + len(there.hits), missed[i] + len(there.missed)
+            found = [None if n > 1 or (n and not k) else s for s, k, n in zip(found, hits, missed)]
+        return [None if n > 0.3 * k else s for s, k, n in zip(found, hits, missed)]
 
     def followed(self, surface: Surface) -> Surface | None:
         """All of a surface, if the box bends all over it; None: it is no unit's of this layer."""
@@ -244,7 +254,12 @@ class Next:
 
     def rest(self) -> list[Witness]:
         """Kinks of layers further behind."""
-        return [w for w in self.free if not self.explained(w)]
+        left = [w for w in self.free if id(w) not in self.mine]
+        if left:
+            F = self.lift(np.array([w.point for w in left]), np.zeros(0))
+            on = np.any([s.among(F) for s in self.surfaces], axis=0) if self.surfaces else np.zeros(len(F), dtype=bool)
+            self.mine |= {id(w) for w, found in zip(left, on) if found}
+        return [w for w in left if id(w) not in self.mine]
 
     def units(self) -> list[Unit]:
         """The surfaces as units of this layer, each once."""

@@ -7,6 +7,7 @@ sides. So single places far from each other, chosen on both sides of every other
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +24,8 @@ _SHARP = 1e-8  # least change by a bend over the size of the answers: seven digi
 _STRAIGHT = 8.0 * ROUNDING  # largest departure from a straight line, over the size of the answers, that is none
 _OUT = 30.0  # distance from the origin over √d up to which places are asked
 _STRAY, _ROUND = 30.0, 1e-12  # how far off a kink may be, over half of the others; and that which is rounding
+# How far apart two surfaces of one unit may be, θ of length one: some were 2e-6 from the truth, and said 1e-8.
+_ALIKE = 1e-4
 _SIDES = 3  # places on each side of every other surface
 
 
@@ -87,7 +90,7 @@ def shown(ask: Asked, surface: Surface, X: Array | list[Array], slack: float = 1
     return all_shown(ask, [(surface, X)], slack)[0]
 
 
-def all_shown(ask: Asked, asked: list[tuple[Surface, Array | list[Array]]], slack: float) -> list[Shown]:
+def all_shown(ask: Asked, asked: Sequence[tuple[Surface, Array | list[Array]]], slack: float) -> list[Shown]:
     """The same for many surfaces, each with its places, together."""
     found, left = [Shown() for _ in asked], []
     for i, (surface, X) in enumerate(asked):
@@ -158,6 +161,20 @@ def sharpened(surface: Surface, hits: list[Array]) -> Surface | None:
         return None
     both.theta, both.error = solved
     return both
+
+
+def alike(one: Surface, two: Surface) -> bool:
+    """Whether two surfaces of which all is known are nearly the same."""
+    if not (one.seen.all() and two.seen.all()):
+        return False
+    a, b = one.theta / np.linalg.norm(one.theta), two.theta / np.linalg.norm(two.theta)
+    return bool(min(np.linalg.norm(a - b), np.linalg.norm(a + b)) <= _ALIKE)
+
+
+def united(one: Surface, two: Surface) -> Surface:
+    """One surface of two that are alike: that which fits its own kinks better, with those of the other that fit it."""
+    better, other = sorted((one, two), key=lambda s: float(np.median(_off(s.lift(np.array(s.points), s.s), s.theta))))
+    return sharpened(better, other.points) or better
 
 
 def corrected(surface: Surface, hits: list[Array], error: float) -> Array:

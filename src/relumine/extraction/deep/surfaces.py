@@ -95,9 +95,13 @@ class Surface:
 
     def shows(self, x: Array) -> bool:
         """Whether x is on it, where all of it is known."""
-        F = self.lift(x[None], self.s)[0]
-        size = float(np.linalg.norm(F) * np.linalg.norm(self.theta))
-        return bool(abs(F @ self.theta) <= _SAME * size) and self.certain(x)
+        return bool(self.among(self.lift(x[None], self.s))[0])
+
+    def among(self, F: Array) -> Mask:
+        """Which inputs with φ = F (n, size) are on it, where all of it is known."""
+        size = np.linalg.norm(F, axis=1)
+        on = np.abs(F @ self.theta) <= _SAME * size * np.linalg.norm(self.theta)
+        return np.asarray(on & (np.linalg.norm(F @ self.unknown, axis=1) <= _KNOWN * size))
 
     def through(self, x: Array) -> Surface:
         """The same surface, with θ changed in what is free so that x is on it.
