@@ -165,3 +165,11 @@ def test_places_are_chosen_on_both_sides_of_other_surfaces():
     side = other.value(chosen(lines, surface, [other], 0, at.rng)) > 0.0
     assert side.sum() == probing._SIDES
     assert (~side).sum() == probing._SIDES
+
+
+def test_lines_in_front_of_every_layer_are_random_ones() -> None:
+    """Behind a single known layer its own units are measured again along lines with no layer in front: no corners."""
+    lines = lines_through(Lift(Known(3)), np.random.default_rng(0))
+    assert len(lines.starts) > 0
+    assert lines.starts.shape[1] == 3
+    assert np.isfinite(lines.F).all()

@@ -274,9 +274,9 @@ class Next:
 
 
 def lines_through(lift: Lift, rng: np.random.Generator) -> Lines:
-    """Random lines, and lines between corners."""
+    """Random lines, and lines between corners; with no known layer there are no corners."""
     scale = 2.0 ** rng.uniform(-1.0, 3.0, size=(_LINES, 1))
-    ends = corners(lift.known, _CORNERS, rng)
+    ends = corners(lift.known, _CORNERS, rng) if lift.known.layers else np.zeros((0, lift.known.d))
     starts, stops = scale * rng.normal(size=(2, _LINES, lift.known.d))
     return Lines(lift, np.concatenate([starts, ends[::2]]), np.concatenate([stops, ends[1::2]]))
 
