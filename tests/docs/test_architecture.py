@@ -1,4 +1,4 @@
-"""The architecture page is true: what it names exists, every folder is on it, and its walks are in the order of calls."""
+"""The architecture page is true: what it names exists, every folder is on it, its walks are in the order of calls."""
 
 from __future__ import annotations
 
