@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relumine.extraction import log as module
+from relumine.extraction import queries
+from relumine.extraction.boxes import open_box
 from relumine.extraction.log import Log
+from relumine.extraction.queries import Manner, Queries
 
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 3), st.booleans())
