@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 
 import pytest
@@ -44,12 +43,10 @@ def test_the_first_interrupt_asks_and_the_second_is_pythons() -> None:
     try:
         run = Run.of(rng=0)
         with run.interruptible():
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             assert run.over
             with pytest.raises(KeyboardInterrupt):
-                os.kill(os.getpid(), signal.SIGINT)
-                for _ in range(10**6):  # it arrives between two steps
-                    pass
+                signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, usual)
