@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine.activations import Activation
 from relumine.arguments import one_of
-from relumine.data.sources import Samples, Source, count, materialise, open_source, take
+from relumine.data.sources import Samples, Source, count, fits, materialise, open_source, take
 from relumine.data.sources.constant import without_constants
 from relumine.deep import DeepNetwork
 from relumine.fit.journal import Journal, digest
@@ -259,15 +259,18 @@ def _few_or_all(data: Samples | Source, memory: float, problem: Problem, run: Ru
 
 def _several_layers(data: Samples | Source, asked: Asked, run: Run) -> Recovery:
     """Two or more hidden layers, from rows in memory."""
+    if not (isinstance(data, Samples) or fits(data, asked.memory)):
+        raise InvalidInput(
+            "widths= needs all rows in memory", argument="widths", remedy="raise memory=, or use fewer rows"
+        )
     with run.interruptible():
-        samples = data if isinstance(data, Samples) else materialise(data)
-        return recover_layers(samples, asked.options["widths"], run, asked.starts)
+        return recover_layers(materialise(data), asked.options["widths"], run, asked.starts)
 
 
 def _of_a_paper(data: Samples | Source, asked: Asked, _: Run) -> Recovery:
     """A method as its paper prints it; rows that do not fit in memory stay where they are."""
     options = {**asked.options, **({"memory": asked.memory} if "memory" in asked.method.options else {})}
-    if not isinstance(data, Samples) and 8.0 * count(data) * (data.d + data.q) <= asked.memory:
+    if fits(data, asked.memory):
         data = materialise(data)
     run = _PAPERS[asked.method.name]
     result = run(data, None, asked.width, activation=asked.activation, rng=asked.rng, **options)

@@ -21,7 +21,7 @@ from relumine.data.sources import Samples, Source, count
 from relumine.data.views import Whitened, few_of, rows_of, seen
 from relumine.data.whiten import Whitening, summary_of, whitening_of
 from relumine.network import Network
-from relumine.papers.capabilities import Capabilities
+from relumine.papers.capabilities import Capabilities, options_of
 from relumine.papers.samples import check_varies, checked, mean_square, rms_error
 from relumine.papers.zhong2017.algorithms import Start, initialise, learn
 from relumine.papers.zhong2017.descent import Step
@@ -37,23 +37,6 @@ def _has_tensors(sigma: Activation) -> bool:
     except InvalidInput:
         return False
 
-
-CAPABILITIES = Capabilities(
-    "zhong",
-    activations=_has_tensors,
-    options=(
-        "moments",
-        "split",
-        "projections",
-        "select",
-        "step",
-        "iterations",
-        "batches",
-        "whiten",
-        "memory",
-        "progress",
-    ),
-)
 
 _EXACT, _GOOD = 1e-9, 0.1  # held-out error over the deviation of y
 _MEMORY = 512e6  # bytes for rows that are brought into memory, the front door's default
@@ -157,6 +140,9 @@ def recover_zhong(
     net = Network(end.W, np.zeros(width), start.v, sigma)
     net = (net if white is None else white.undo(net)).scaled()
     return _report(net, start, losses, held, stages, _note(Z))
+
+
+CAPABILITIES = Capabilities("zhong", activations=_has_tensors, options=options_of(recover_zhong))
 
 
 def _descend(
