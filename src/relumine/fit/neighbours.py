@@ -32,7 +32,7 @@ class Alike(NamedTuple):
 
 
 def alike(rows: MemoryRows, model: Model, X: Array, W: Array, groups: Numbers | None = None) -> Alike:
-    """The largest t = Σ r_i r_j / √Σ(r_i r_j)² over pairs (i, j) of neighbours, r the residuals of the model.
+    """The largest t = Σ r_i·r_j / √Σ(r_i·r_j)² over pairs (i, j) of neighbours, r (q,) the residuals of the model.
 
     Neighbours are rows that follow each other in the order of an input, a column of X (n, d), or of a unit W x, or
     nearest in all inputs. If the noise is as likely to be −r as r, whatever its size at each row, the signs of the
@@ -69,7 +69,9 @@ def _pairs(X: Array, W: Array) -> Iterator[tuple[int | None, Numbers, Numbers]]:
 
 
 def _score(R: Array, i: Numbers, j: Numbers) -> float:
-    """The largest t of all outputs, R (q, n)."""
-    products = R[:, i] * R[:, j]
-    size = np.linalg.norm(products, axis=1)
-    return float((products.sum(axis=1) / np.maximum(size, np.finfo(float).tiny)).max(initial=0.0))
+    """t of the pairs, R (q, n), r_i·r_j over all outputs.
+
+    Not one by one: where one output is noisy, its noise moves the fit, which shows alike in the others.
+    """
+    products = np.einsum("qi,qi->i", R[:, i], R[:, j])
+    return float(products.sum() / max(np.linalg.norm(products), np.finfo(float).tiny))
