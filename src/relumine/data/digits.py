@@ -26,7 +26,8 @@ class Digits:
     """What rounding left of some numbers, column by column.
 
     ``rounding`` (q,): root mean square rounding error; ``leaves`` (q,): the most that the network which computed the
-    numbers leaves unexplained; ``left``: digits of the column that has fewest, its spread over its rounding; ``words``: what to tell about it, "" for ordinary double precision.
+    numbers leaves unexplained; ``left``: digits of the column that has fewest, its spread over its rounding;
+    ``words``: what to tell about it, "" for ordinary double precision.
     """
 
     rounding: Array
