@@ -69,7 +69,7 @@ def _decided(e: Evidence) -> tuple[Status, str]:
     if e.rounded:
         return Status.NOISY, (
             f"{counted(e.units, 'unit')}; what is left has standard deviation {e.noise:.3g} on the scale of y, no more "
-            "than its rounding."
+            "than its rounding: with more digits of y the parameters would be known better."
         )
     if not e.exact:
         return Status.NOISY, (
