@@ -33,7 +33,7 @@ from relumine.recovery.door import recover
 from relumine.results import InvalidInput, Recovery
 
 _ORDER = 4  # of the moments that partial_fit sums
-_LARGEST = 1e100
+_LARGEST = 1e100  # squares of larger numbers overflow when they are summed
 _STEPS = 10  # of least squares on all rows, from what the folds found, at most
 _NAMED = 10  # of them in a warning
 _EXACT = 1e-6  # validated error, over the variance of y, below which the data may be a network's
