@@ -123,6 +123,13 @@ def test_a_dataframe_with_a_target_column() -> None:
         open_source(frame, target="y")
 
 
+def test_one_column_needs_no_list() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["date", "b", "c"]).assign(y=Y[:, 0])
+    assert open_source(frame, target="y", ignore="date").names == ("b", "c")
+    assert open_source(frame, target="y", features="date").names == ("date",)
+
+
 def test_weights_travel_and_rows_of_weight_zero_do_not(tmp_path: Path) -> None:
     weight = WEIGHT.copy()
     weight[[3, 50]] = 0.0
