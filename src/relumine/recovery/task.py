@@ -86,9 +86,7 @@ class Task:
         """A network of white coordinates and scaled outputs as one of the user's x and y."""
         net = net.replace(a=net.a * self.units[:, None], v=net.v * self.units[:, None], c=net.c * self.units)
         net = self.white.undo(net).scaled()
-        if self.vector:
-            net = Network(net.W, net.b, net.a[0], net.activation, net.v[0], net.c[0])
-        return net
+        return net.plain() if self.vector else net
 
 
 @dataclass(frozen=True)
