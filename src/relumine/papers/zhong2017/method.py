@@ -211,17 +211,7 @@ def _report(
     residual = rms_error(net, rows_of(held.X, held.y)) / (float(np.std(held.y)) or 1.0)
     # eigenvalues of P̂₂ come by decreasing size: the last of the k is the weakest direction of the span
     drop = float(np.abs(start.values[-1]) / np.abs(start.values[0]))
-    if residual <= _EXACT:
-        status, message = Status.EXACT, f"{net.m} units, relative error {residual:.1e} on {held.n} rows never used."
-    elif residual <= _GOOD:
-        status = Status.ESTIMATE
-        message = f"{net.m} units; the descent stopped at relative error {residual:.1e} on rows never used."
-    else:
-        status = Status.NOT_RECOVERED
-        message = (
-            f"The network misses {residual:.0%} of the standard deviation of y on rows never used. The start was too "
-            "far off (more samples), or the target has biases, an affine part or another width (method='auto')."
-        )
+    status, message = _verdict(net.m, residual, held.n)
     every = tuple(range(net.m)) if status.ok else ()
     reflection = net.activation.reflection
     odd_or_even = reflection is not None and reflection.slope == 0.0
@@ -245,4 +235,19 @@ def _report(
         method="zhong",
         start=Network(start.W, np.zeros(net.m), start.v, net.activation),
         losses=tuple(losses),
+    )
+
+
+def _verdict(units: int, residual: float, rows: int) -> tuple[Status, str]:
+    """Status and words, from the error on rows never used over the deviation of y."""
+    if residual <= _EXACT:
+        return Status.EXACT, f"{units} units, relative error {residual:.1e} on {rows} rows never used."
+    if residual <= _GOOD:
+        return (
+            Status.ESTIMATE,
+            f"{units} units; the descent stopped at relative error {residual:.1e} on rows never used.",
+        )
+    return Status.NOT_RECOVERED, (
+        f"The network misses {residual:.0%} of the standard deviation of y on rows never used. The start was too "
+        "far off (more samples), or the target has biases, an affine part or another width (method='auto')."
     )
