@@ -43,9 +43,7 @@ def orient(net: Network, *, exact: bool = True, bias: bool = False, seconds: flo
     """
     reflection = net.activation.reflection
     affine, M = _system(net, bias)
-    # what the units themselves amount to: M vanishes for even and odd activations
-    units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
-    size = max(float(units.max(initial=0.0)), np.finfo(float).tiny)
+    size = largest_unit(net)  # M itself vanishes for even and odd activations
     small = np.abs(affine).max() <= 1e-14 * size
     if reflection is None or reflection.scale != 1.0 or small or not M.any():
         return Orientation(net, float(np.abs(affine).max()) / size, "unit signs as fitted")
@@ -86,6 +84,12 @@ def open_signs(net: Network, limit: float, *, bias: bool = False) -> NDArray[np.
         sets[np.arange(len(pairs))[:, None], pairs] = True
     left = np.abs(affine + sets @ M.T).max(axis=1, initial=0.0)
     return np.asarray(sets[left <= limit].any(axis=0))
+
+
+def largest_unit(net: Network) -> float:
+    """The largest entry of a_i(w_i, b_i) in size, above 0."""
+    units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
+    return max(float(units.max(initial=0.0)), np.finfo(float).tiny)
 
 
 def _system(net: Network, bias: bool) -> tuple[Array, Array]:
