@@ -24,7 +24,7 @@ print(found)
 print("largest error in any parameter:", f"{rl.metrics.parameter_error(truth, found.network):.1e}")
 aligned = rl.metrics.match(truth, found.network).network
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 3.4), layout="constrained")
 scaled = truth.scaled()
 left.scatter(scaled.b, scaled.a, s=80, facecolors="none", edgecolors="tab:red", label="true")
 left.scatter(aligned.b, aligned.a, s=14, label="found")
