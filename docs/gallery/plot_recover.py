@@ -31,7 +31,7 @@ left.scatter(aligned.b, aligned.a, s=14, label="found")
 left.set(xlabel="bias b", ylabel="output weight a", title="twenty hidden units")
 left.legend(frameon=False)
 right.semilogy(np.concatenate([losses for _, losses in found.search.trace]))
-right.set(xlabel="step", ylabel="relative loss", title="slow for a while, then all at once")
+right.set(xlabel="step", ylabel="loss (affine fit: 1)", title="slow for a while, then all at once")
 
 # %%
 # The width need not be known. With ``width=None`` it is found, too.
