@@ -25,8 +25,7 @@ from relumine.fit.starts import (
     second_moment_span,
     with_slopes,
 )
-from relumine.recovery import rounds, search, widths
-from relumine.recovery.spare import without_spare_units
+from relumine.recovery import rounds, search, spare, widths
 from relumine.recovery.task import MemoryTask, make_task
 from relumine.results import Status
 from relumine.run import Run
@@ -103,12 +102,12 @@ def test_fewer_units_are_tried_only_where_the_rows_leave_room(monkeypatch: pytes
     truth, task = task_of(10, 5, 5, 0)
     rows, U, rng = task.rows, directions(truth), np.random.default_rng(1)
     looks: list[int] = []
-    prune = search.prune
-    monkeypatch.setattr(search, "prune", lambda *args: looks.append(args[3]) or prune(*args))
+    prune = spare.prune
+    monkeypatch.setattr(spare, "prune", lambda *args: looks.append(args[3]) or prune(*args))
 
     def left(U: np.ndarray) -> int:
         fit = minimise(rows, task.shape, U, POLISH)
-        found = without_spare_units(task, fit, Run(rng))
+        found = spare.without_spare_units(task, fit, Run(rng))
         assert task.is_exact(fit.at.squares)
         assert task.is_exact(found.at.squares)
         return len(found.at.U)

@@ -31,7 +31,10 @@ STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is 
 # student width over width, start by start: 1.5 as a rule; where that does not collapse, another width may
 _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)
 _CYCLE = 1.5  # units over width in a cycle: 1.25 found 5 of 10 networks (10,10) at n/p = 2 where 1.5 found 8
-KEPT = 0.7  # of the units in a cycle: XXX
+# Of the units, what a cycle keeps; the others make room for random ones. All kept: (10,5) at n/p = 2 7 of 8 networks in
+# 8.1 s together, (30,30) at 2.75 2 of 2 in 25 s, (10,20) at 2 1 of 10; 0.7: 8 of 8 in 3.0 s, 2 of 2 in 6.5 s, 8 of 8.
+# (10,10) at 1.75: 3 of 6, with 0.85 and with 0.5 1 of 6. Random ones kept instead of the dearest do about as well.
+KEPT = 0.7
 _FURTHER = 0.01  # of the loss of the network before: where the student of a cycle may stop at the earliest
 _ROUNDS = 3  # rounds for each start that is allowed: a round takes half the time of a start polished to the end
 # Numbers for each parameter, and the rounds after which a network that is there has been found: planted networks take
@@ -137,6 +140,15 @@ class Search:
     def _stage(self, name: str, began: float, fit: Fit, note: str) -> None:
         self.stages.append(Stage(name, time.perf_counter() - began, fit.loss, note))
 
+    def _remark(self, words: str) -> None:
+        """Add words to the note of the last stage."""
+        self.stages[-1] = replace(self.stages[-1], note=f"{self.stages[-1].note}; {words}")
+
+    @property
+    def rounds(self) -> int:
+        """Starts and cycles so far."""
+        return self.used + self.cycles
+
     @property
     def record(self) -> SearchRecord:
         """What goes with the result."""
@@ -158,26 +170,30 @@ class Search:
         where there are many numbers for each parameter, unless what is left looks like noise. Where the width is open,
         that is after ``most`` rounds at the latest, or when students of two chains explain more.
         """
-        first, began = self.used, self.used + self.cycles
-        last, rounds = first + self.starts, began + _ROUNDS * self.starts
-        soon = began + self.rounds_that_tell(width, _ROUNDS * self.starts if most is None else most)
-        while self.used < last and self.used + self.cycles < rounds:
-            at = self.used + self.cycles
-            if self.best is not None and self._gives_up(at >= soon):
-                self.hopeless = True
-                break
-            fit = self._chain(width, (soon if at < soon else rounds) - at)
+        first, last = self.used, self.used + self.starts
+        end = self.rounds + _ROUNDS * self.starts
+        soon = self.rounds + self.rounds_that_tell(width, _ROUNDS * self.starts if most is None else most)
+        why = ""
+        while not why:
+            fit = self._chain(width, (soon if self.rounds < soon else end) - self.rounds)
             if fit is None:
-                break
+                return self.best
             self.consider(fit)
             if self.is_exact(fit):
                 self.best = without_spare_units(self.task, fit, self.run.unhurried())  # the last word of the search
-                break
-            if self.agreeing >= _ALIKE or (self.agreeing >= 2 and self._only_noise(width)):
-                break
-            late = most is not None and self.used >= first + 2
-            if self.over() or (late and self.rival(self.best or fit) is not None):
-                break
+                why = "exact"
+            elif self.agreeing >= _ALIKE or (self.agreeing >= 2 and self._only_noise(width)):
+                why = f"{self.agreeing} starts agree"
+            elif self.over():
+                why = "the run does"
+            elif most is not None and self.used >= first + 2 and self.rival(self.best or fit) is not None:
+                why = "a wider student explains more"
+            elif self.used >= last or self.rounds >= end:
+                why = "no starts are left"
+            elif self._gives_up(self.rounds >= soon):
+                self.hopeless = True
+                why = "a network that is there would have been found"
+        self._remark(f"the search for {width} units ends: {why}")
         return self.best
 
     def _gives_up(self, told: bool) -> bool:
@@ -219,8 +235,7 @@ class Search:
             return None
         if not self.is_exact(least):
             least = self._to_the_end(fit if end == _MET else least)
-        stage = self.stages[-1]
-        self.stages[-1] = replace(stage, note=f"{stage.note}; start {self.used} ends: {end or 'no rounds are left'}")
+        self._remark(f"start {self.used} ends: {end or 'no rounds are left'}")
         return least
 
     def _round(self, width: int, before: Fit | None) -> Fit:
