@@ -64,10 +64,10 @@ def judge(e: BoxEvidence) -> tuple[Status, str]:
             return decided
     if e.digits is not None:
         return Status.NOISY, (
-            f"{e.found}; the relative error {e.residual:.1e} on {e.fresh} fresh rows is the rounding of the answers "
+            f"{e.found}; the error of {e.residual:.1e} of the spread of y on {e.fresh} fresh rows is their rounding "
             f"(they have about {e.digits:.0f} digits), and parameters are known no better than that."
         )
-    return Status.EXACT, f"{e.found}; relative error {e.residual:.1e} on {e.fresh} fresh random rows."
+    return Status.EXACT, f"{e.found}; error {e.residual:.1e} of the spread of y on {e.fresh} fresh random rows."
 
 
 def _stopped(e: BoxEvidence) -> tuple[Status, str] | None:
@@ -102,7 +102,7 @@ def _contradicted(e: BoxEvidence) -> tuple[Status, str] | None:
 def _not_as_asked(e: BoxEvidence) -> tuple[Status, str] | None:
     if not e.other:
         return None
-    word = f"{e.found}; relative error {e.residual:.1e} on {e.fresh} fresh random rows."
+    word = f"{e.found}; error {e.residual:.1e} of the spread of y on {e.fresh} fresh random rows."
     return Status.NOT_RECOVERED, f"{word} {e.other}"
 
 

@@ -240,13 +240,11 @@ def _report(
 
 def _verdict(units: int, residual: float, rows: int) -> tuple[Status, str]:
     """Status and words, from the error on rows never used over the deviation of y."""
+    error = f"{residual:.1e} of the spread of y"
     if residual <= _EXACT:
-        return Status.EXACT, f"{units} units, relative error {residual:.1e} on {rows} rows never used."
+        return Status.EXACT, f"{units} units, error {error} on {rows} rows never used."
     if residual <= _GOOD:
-        return (
-            Status.ESTIMATE,
-            f"{units} units; the descent stopped at relative error {residual:.1e} on rows never used.",
-        )
+        return Status.ESTIMATE, f"{units} units; the descent stopped at an error of {error} on rows never used."
     return Status.NOT_RECOVERED, (
         f"The network misses {residual:.0%} of the standard deviation of y on rows never used. The start was too "
         "far off (more samples), or the target has biases, an affine part or another width (method='auto')."
