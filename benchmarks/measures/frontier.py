@@ -2,8 +2,7 @@
 
 A cell of an alternative ends at its second miss beyond the first five seeds (95 % of twenty is then out of reach), and
 a method without a hit at the most samples is not tried with fewer: "never". Larger networks are measured where their
-frontier is, and not at every number of samples: a seed of (10,20) at n/p = 2, (50,50) at 3 or (100,100) at 5 takes
-minutes.
+frontier is, and not at every number of samples: a seed of (50,50) at n/p = 3 or (100,100) at 5 takes minutes.
 """
 
 from __future__ import annotations
@@ -30,10 +29,11 @@ FULL: Row = {
     "cap": 10.0,
     # d, m, samples per parameter, seeds: relumine alone, and no longer than "patience" seconds each
     "alone": [
-        *([10, m, [2.5, 2], 20] for m in (5, 10)),
-        [10, 20, [2.5], 20],
+        *([10, m, [2.5, 2], 20] for m in (5, 10, 20)),
         [30, 30, [3], 20],
+        [30, 30, [2.5], 5],
         [50, 50, [6, 3.5], 5],
+        [50, 50, [3], 2],
         [200, 20, [6, 4, 3], 2],
         [784, 32, [5], 1],
     ],
