@@ -14,7 +14,7 @@ from relumine.fit.fisher import parameter_count
 from relumine.fit.inference import Fitted, infer, structure_score
 from relumine.fit.levenberg import INTERRUPTED, Schedule, minimise, step
 from relumine.fit.passes import Model
-from relumine.fit.projection import Linearisation, project
+from relumine.fit.projection import Linearisation, Projection, project
 from relumine.fit.prune import POLISH, prune
 from relumine.fit.rows import MemoryRows, prepare
 from relumine.fit.starts import (
@@ -118,6 +118,22 @@ def test_over_parameterised_start_collapses_and_prunes_to_the_truth() -> None:
     found = white.undo(SHAPE.network(small.at.U, small.at.A, tau + small.at.tau))
     found = Network(found.W, found.b, found.a[0], "relu", found.v[0], found.c[0])
     assert rl.metrics.parameter_error(net, found) < 1e-10
+
+
+def test_units_whose_absence_is_noticed_after_all_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Gram matrix may be wrong about what can go together: what the rows then show decides."""
+    net, white, rows, _ = planted_rows(0)
+    inside = white.redo(net)
+    U = np.repeat(np.column_stack([inside.W, inside.b]), 2, axis=0)  # every unit twice
+    honest = Projection.cheapest
+
+    def too_many(self: Projection, most: int, allowance: float) -> list[int]:
+        first = honest(self, 1, allowance)
+        return [*first, *(i for i in range(len(self.U)) if i not in first)][:most]
+
+    monkeypatch.setattr(Projection, "cheapest", too_many)
+    fit = minimise(rows, SHAPE, U, Schedule(steps=0))
+    assert prune(rows, SHAPE, fit, 4).loss < 1e-8  # the ridge of the search leaves 1e-10
 
 
 def test_sign_free_form_is_the_network() -> None:

@@ -162,6 +162,16 @@ def test_one_wild_row_among_many_is_doubted(noisy) -> None:
     assert "do not belong" in found.message
 
 
+def test_rows_that_are_all_off_a_little_are_doubted(planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row counts as far off here: their mean square must tell."""
+    _, X, y = planted
+    y = y.copy()
+    y[np.argmin((X**2).sum(axis=1))] += 1e-3
+    monkeypatch.setattr(large, "_ROW", 1e15)
+    found = rl.recover(X, y, width=4, rng=0, on_failure="return")
+    assert found.status is rl.Status.NOT_RECOVERED
+
+
 def test_what_looks_affine_among_a_few_rows_must_be_affine_everywhere() -> None:
     X = np.random.default_rng(0).normal(size=(60_000, 3))
     rare = np.argsort(X[:, 0])[-3:]

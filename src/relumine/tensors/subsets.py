@@ -96,7 +96,8 @@ def _meet_in_the_middle(Q: Array, t: Array, tol: float) -> Bits:
     """Subsets of the two halves whose sums add up to t along one random direction (the caller checks the others)."""
     m = Q.shape[1]
     half = m // 2
-    direction = np.random.default_rng(0).normal(size=Q.shape[0]) / np.sqrt(Q.shape[0])
+    direction = np.random.default_rng(0).normal(size=Q.shape[0])
+    direction /= np.linalg.norm(direction)  # a sum within tol√m of t is within that along it, too
     weights, target = direction @ Q, float(direction @ t)
 
     def sums_of(part: Array) -> Array:

@@ -225,11 +225,12 @@ def _report(
     residual = rms_error(net, rows_of(held.X, held.y)) / (float(np.std(held.y)) or 1.0)
     # eigenvalues of P̂₂ come by decreasing size: the last of the k is the weakest direction of the span
     drop = float(np.abs(start.values[-1]) / np.abs(start.values[0]))
+    error = f"{residual:.1e} of the spread of y"
     if residual <= _EXACT:
-        status, message = Status.EXACT, f"{net.m} units, relative error {residual:.1e} on {held.n} rows never used."
+        status, message = Status.EXACT, f"{net.m} units, error {error} on {held.n} rows never used."
     elif residual <= _GOOD:
         status = Status.ESTIMATE
-        message = f"{net.m} units; the descent stopped at relative error {residual:.1e} on rows never used."
+        message = f"{net.m} units; the descent stopped at an error of {error} on rows never used."
     else:
         status = Status.NOT_RECOVERED
         message = (
