@@ -25,7 +25,7 @@ from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
 from relumine.papers.zhong2017.method import recover_zhong
 from relumine.recovery.asked import Asked, check
-from relumine.recovery.diagnosis import diagnosed, doubted, running_numbers
+from relumine.recovery.diagnosis import alike_in_order, diagnosed, doubted, running_numbers
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
 from relumine.recovery.layers import recover_layers
@@ -49,6 +49,7 @@ _PATIENCE = 600.0  # seconds: planted networks of up to 50 units and inputs are 
 # passes of all starts together and operations a second of a slow core: (100,100) with 50 000 rows gets five hours more
 _PASSES, _SPEED, _MODEST = 60 * 2000, 2e10, 20
 _LOOKED_AT = 20_000  # rows that a diagnosis looks at
+_ALIKE = "rows next to each other are alike: unless they were only sorted, they show less than so many independent ones"
 _COPIES = 8  # bytes in use for one byte of raw rows, at the worst moment
 
 
@@ -177,6 +178,9 @@ def recover(
         result = replace(result, stages=(*result.stages, Stage("diagnosis", perf_counter() - began)))
     elif result.status is Status.NOISY or not result.network.m:
         result = doubted(result, _some(data))
+    if result.ok and alike_in_order(np.asarray(data.head().X, dtype=np.float64)):
+        notes = (*result.certificate.notes, _ALIKE)
+        result = replace(result, certificate=replace(result.certificate, notes=notes))
     if len(kept) < d:
         result = _with_constants(result, kept, d, names)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):

@@ -50,7 +50,7 @@ class AllRows:
 
     ``rows``: their number. Exact data: ``error`` over the spread of y, ``off``: how many of them contradict (at least
     one if all are off together). Noisy data: ``noise`` of all rows and ``noise_of_few``, standard deviations, and
-    whether it is ``noisier`` there in some output.
+    whether it is ``noisier`` there in some output. ``different``: of all rows, as far as is known.
     """
 
     rows: int
@@ -60,6 +60,7 @@ class AllRows:
     noise: float = float("nan")
     noise_of_few: float = float("nan")
     noisier: bool = False
+    different: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -159,10 +160,11 @@ class Evidence:
     def confirmed(self) -> int:
         """Rows that could have contradicted the network and did not, those the search never saw included."""
         confirmed = 0 if self.confirmations is None else self.confirmations.rows
-        if self.all_rows is None or not isfinite(self.all_rows.error):
+        if self.all_rows is None:
             return confirmed
-        # rows set aside are among those that the search never saw
-        return self.all_rows.rows + max(confirmed - (0 if self.held is None else self.held.rows), 0)
+        if isfinite(self.all_rows.error):  # rows set aside are among those that the search never saw
+            confirmed = self.all_rows.rows + max(confirmed - (0 if self.held is None else self.held.rows), 0)
+        return int(min(confirmed, self.all_rows.different))
 
     @property
     def unseen(self) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
+from relumine.data.holdout import different_rows
 from relumine.data.sources import Chunk, Source, WithoutRows, count, take
 from relumine.fit.levenberg import INTERRUPTED, minimise
 from relumine.fit.projection import project
@@ -120,7 +121,8 @@ def _checked(source: Source, case: Case, numbers: Numbers) -> Case:
     spread = np.sqrt(squares / max(float(n), 1.0))
     error = float(np.max(spread * task.scale / np.where(task.spread > 0.0, task.spread, task.scale)))
     together = bool((spread > 10.0 * limit).any())  # none is far off, but all are off a little
-    found = AllRows(int(n), error, max(int(off), int(together)), few=len(used))
+    different = different_rows(len(used) + int(n), task.samples.X)
+    found = AllRows(int(n), error, max(int(off), int(together)), few=len(used), different=different)
     note = f"found from {len(used)} rows, then checked on the other {int(n)}"
     return replace(
         case,
@@ -164,7 +166,12 @@ def _refined(source: Source, case: Case, numbers: Numbers, problem: Problem, run
     whole = close(task, answer, search, problem.width, run)
     noisier = bool((whole.noise > _NOISIER * case.noise + 1e-12 * small.scale).any())
     found = AllRows(
-        task.rows.n, few=small.rows.n, noise=rms(whole.noise), noise_of_few=rms(case.noise), noisier=noisier
+        task.rows.n,
+        few=small.rows.n,
+        noise=rms(whole.noise),
+        noise_of_few=rms(case.noise),
+        noisier=noisier,
+        different=different_rows(task.rows.n + small.held.n, small.samples.X),
     )
     record = replace(whole.record, rows_searched=small.rows.n, rows=task.rows.n)
     return replace(whole, evidence=replace(whole.evidence, all_rows=found), record=record)
