@@ -319,3 +319,16 @@ def test_huge_rows_of_little_weight_do_not_hide_the_others(decades: int) -> None
     assert found.status is Status.EXACT
     ordinary = X[size == 1.0]
     np.testing.assert_allclose(found.network(ordinary), truth(ordinary), atol=1e-10)
+
+
+@pytest.mark.parametrize(("kind", "alike"), [("independent", False), ("series", True), ("groups", True)])
+def test_rows_that_belong_together_are_noted(kind: str, alike: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    if kind == "series":
+        for i in range(1, len(X)):
+            X[i] = 0.9 * X[i - 1] + 0.44 * X[i]
+    if kind == "groups":
+        X = np.repeat(X[:80], 5, axis=0) + 0.3 * X
+    found = rl.recover(X, rl.planted.network(3, 2, rng=0)(X), width=2, rng=0)
+    assert any("next to each other are alike" in note for note in found.certificate.notes) is alike

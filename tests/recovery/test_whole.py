@@ -59,6 +59,17 @@ def test_a_unit_that_few_rows_see_is_found_when_more_are_taken() -> None:
     assert rl.metrics.parameter_error(truth.scaled(), found.network) < 1e-7
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize(("different", "least"), [(100, 90), (20_000, 14_000), (40_000, 40_000)])
+def test_copies_count_once_among_many_rows(noise: float, different: int, least: int) -> None:
+    """100 rows, each 400 times, say of the inputs what 100 rows do."""
+    net, rng = rl.planted.network(3, 2, rng=0), np.random.default_rng(0)
+    X = np.tile(rng.normal(size=(different, 3)), (40_000 // different, 1))
+    found = rl.recover(X, net(X) + noise * rng.normal(size=len(X)), width=2, rng=0)
+    assert found.search.rows_searched < 6000
+    assert least <= found.certificate.confirmed <= 1.3 * different
+
+
 def test_noisy_data_are_refined_on_all_rows(noisy) -> None:
     truth, X, y = noisy
     found = rl.recover(X, y, width=3, rng=0)

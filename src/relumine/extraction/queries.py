@@ -44,6 +44,10 @@ class _WrongShape(ValueError):
     """Not one answer for each row."""
 
 
+class _OtherOutputs(_WrongShape):
+    """Another number of outputs than before."""
+
+
 @dataclass(frozen=True)
 class Manner:
     """How a box is asked: form of its inputs, size and number of calls, patience, and the file of the log.
@@ -121,6 +125,7 @@ class Queries:
         self.count = self.calls = self.retried = self.dropped = 0
         self._misses, self._next, self._saved, self._every, self._aside = 0, 0.0, time.monotonic(), _EVERY, 0
         self._q: int | None = None
+        self._remembered = 0  # calls whose answers are
         self._raised: Exception | None = None  # by the box, the last time: its traceback is the user's
         self._plain = False
         if self.manner.resume and self.file is not None and self.file.exists():
@@ -208,6 +213,7 @@ class Queries:
         first = len(self.log)
         self._index.update((hash(row.tobytes()), first + i) for i, row in enumerate(X))
         self.log.append(X, y)
+        self._remembered += 1
 
     def again(self, X: Array) -> Array:
         """Ask rows again without remembering the answers (rows that fail are NaN): does the box repeat itself?
@@ -241,7 +247,7 @@ class Queries:
 
     def _answer(self, X: Array, retries: int, answer: Any = None) -> None:
         """Ask (unless there is an answer already), try again what failed, split what keeps failing."""
-        word, works, misshapen = _NOT_FINITE, False, False
+        word, works, misshapen, other = _NOT_FINITE, False, False, False
         for attempt in range(retries + 1):
             if self.run.over and len(self.log) and answer is None:
                 return
@@ -254,7 +260,7 @@ class Queries:
                 raise
             except Exception as error:  # whatever the box raises is its failure, not ours
                 self._raised = error
-                answer, misshapen = None, isinstance(error, _WrongShape)
+                answer, misshapen, other = None, isinstance(error, _WrongShape), isinstance(error, _OtherOutputs)
                 word = str(error) if misshapen else f"{type(error).__name__}: {error}"
                 continue
             answer = None
@@ -267,6 +273,13 @@ class Queries:
                 return
         if works and word == _NOT_FINITE:  # it answers, but not these rows
             self.dropped += len(X)
+            return
+        if other and self._remembered == 1 and not self.resumed:  # all tries since against one call: that is made again
+            before, _ = self.log.whole()
+            self.log, self._q = Log(), None
+            self._index.clear()
+            self._answer(before, retries)
+            self._answer(X, retries)
             return
         if misshapen and (len(X) == 1 or not len(self.log)):
             self.save()
@@ -300,7 +313,7 @@ class Queries:
         plain = y.ndim == 1 or y.shape[1] == 1
         y = y.reshape(n, -1)
         if self._q is not None and y.shape[1] != self._q:
-            raise _WrongShape(f"{self._q} outputs came before, and now {y.shape[1]}")
+            raise _OtherOutputs(f"{self._q} outputs came before, and now {y.shape[1]}")
         if self._q is None and np.isfinite(y).all(axis=1).any():  # only an answer that counts says how many there are
             self._q, self._plain = y.shape[1], plain
         return y
