@@ -126,7 +126,9 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
 
 def section(report: Row) -> str:
     names = {name for row in report["rows"] for name in row["variants"]}
-    kept = ", with all units kept or those that matter least renewed" if any("renewed" in name for name in names) else ""
+    kept = (
+        ", with all units kept or those that matter least renewed" if any("renewed" in name for name in names) else ""
+    )
     cycled = any("cycles" in name for name in names)
     more = f"; cycles, which count as starts here{kept}, and signs as soon as a fit is near" if cycled else ""
     parts = [
