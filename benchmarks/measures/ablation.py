@@ -125,13 +125,12 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
 
 
 def section(report: Row) -> str:
-    cycled = any("cycles" in name for row in report["rows"] for name in row["variants"])
-    more = (
-        "; cycles, which count as starts here, with all units kept or those that matter least renewed, and signs as "
-        "soon as a fit is near"
-        if cycled
-        else ""
+    names = {name for row in report["rows"] for name in row["variants"]}
+    kept = (
+        ", with all units kept or those that matter least renewed" if any("renewed" in name for name in names) else ""
     )
+    cycled = any("cycles" in name for name in names)
+    more = f"; cycles, which count as starts here{kept}, and signs as soon as a fit is near" if cycled else ""
     parts = [
         "## What each part contributes",
         "The search of `recover` ([how it works](recover.md)) with parts left out: the sign-free form |z|/2 or the "

@@ -43,7 +43,7 @@ FULL: Row = {
         ["unitary 784-128-1", 6, 1, 0],
     ],
     # the same with the width unknown
-    "open": [*([name, 2.5, 10, 0] for name in SMALL), ["(30,30)", 3.5, 5, 0]],
+    "open": [["(10,5)", 3, 10, 0], ["(10,10)", 3, 10, 0], ["(10,20)", 3, 5, 0]],
     "first": 42000,
     "patience": 3600.0,
 }

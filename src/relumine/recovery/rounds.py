@@ -38,12 +38,10 @@ _CONTRACT = replace(POLISH, steps=400, gain=1e-2, tol=1e-24)
 _SIGNED = replace(POLISH, damping=1e-4, plateau=6, gain=0.2)
 
 _WIDE = 16  # units beyond which the span is found in turn with the fit; fewer are found without affine part instead
-_A_FEW = replace(
-    SEARCH, steps=2
-)  # steps in all dimensions: two bring the span as near as the units that are right allow
-_AGAIN = replace(
-    SEARCH, plateau=3, gain=0.05
-)  # inside the span again: some ten steps, as costly as one in all dimensions
+# steps in all dimensions: two bring the span as near as the units that are right allow
+_A_FEW = replace(SEARCH, steps=2)
+# inside the span again: some ten steps, as costly as one in all dimensions
+_AGAIN = replace(SEARCH, plateau=3, gain=0.05)
 _FURTHER = 0.01  # of the loss in all dimensions: where a student inside the span may stop
 _COLLAPSES = 0.05  # of its loss that two steps leave of a fit all of whose units are right
 _PAYS = 0.8  # of the loss before: a turn that leaves more was the last one
