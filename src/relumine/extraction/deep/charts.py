@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 from relumine.arrays import Array
 
 
+def passed(W: Array, b: Array) -> NDArray[np.intp]:
+    """For each unit of a layer the one in front that it passes on as it is; −1 where it does not."""
+    alone = (np.count_nonzero(W, axis=1) == 1) & (W.max(axis=1) == 1.0) & (b == 0.0)
+    return np.where(alone, W.argmax(axis=1), -1)
+
+
 class Known:
     """The layers found so far, h_k = relu(W_k h_{k−1} + b_k) with h_0 = x; none at first."""
 

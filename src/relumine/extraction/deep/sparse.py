@@ -21,7 +21,7 @@ from relumine.extraction.deep.inquiry import Inquiry
 
 Mask = NDArray[np.bool_]
 
-_POINTS, _MOST = 20_000, 400  # random inputs; gradients that may be measured
+_POINTS, _MOST = 20_000, 400  # random inputs; gradients that may be measured for each number of units
 _FIRST, _MORE = 60, 40  # of them at first, where the most units are on; each further time
 _STEP = 1e-4  # length of a difference, over that of x: few meet a kink, and a second look shows those
 _NOTHING = 1e-4  # |c_j| over the largest that is none: measured 1e-9 … 1e-6 for units that are off
@@ -46,7 +46,7 @@ class Gradients:
     """Gradients of the box behind known layers, measured once, whatever the units of the next layer are."""
 
     def __init__(self, at: Inquiry) -> None:
-        self.at, self.left = at, _MOST
+        self.at, self.left, self.units = at, _MOST, 0
         self.points: list[_Point] = []
         self.X = at.rng.normal(size=(_POINTS, at.dim)) * 2.0 ** at.rng.uniform(-2.0, 4.0, size=(_POINTS, 1))
         zs = at.known.before(self.X)
@@ -57,14 +57,17 @@ class Gradients:
     def signs(self, V: Array, c: Array, known: Mask | None = None) -> tuple[Array | None, Mask]:
         """ξ (m,) of the units Vh + c behind the known layers, and which are open; None where no signs fit.
 
-        ``known``: which weights are; points at which others count are left out.
+        ``known``: which weights are; where others count, they are part of what the gradient is made of.
         """
-        lacking = np.zeros(V.shape[1], dtype=bool) if known is None else ~known.all(axis=0)
+        known = np.ones(V.shape, dtype=bool) if known is None else known
+        lacking = ~known.all(axis=0)
         tell, Z = _tried if len(c) <= _ALL else _voted, self.H @ V.T + c
-        rank = np.where(self.H[:, lacking].any(axis=1), -np.inf, self.rank + 0.3 * self.at.rng.random(len(Z)))
+        rank = self.rank - 2.0 * (self.H[:, lacking] > 0.0).sum(axis=1) + 0.3 * self.at.rng.random(len(Z))
+        if len(c) > self.units:
+            self.units, self.left = len(c), _MOST
         if not self.points:
             self.measure(rank, _FIRST)
-        xi, open_ = tell([p for p in self.points if not p.h[lacking].any()], V, c)
+        xi, open_ = tell(self.points, V, c, known)
         while xi is not None and open_.any():
             # few units on, more directions; and those that are open on either side
             score = rank if open_.all() else rank - (Z * xi > 0.0).sum(axis=1)
@@ -73,7 +76,7 @@ class Gradients:
                 measured += self.measure(np.where(side.any(axis=1), score, -np.inf), _MORE // 2)
             if not measured:
                 break
-            xi, open_ = tell([p for p in self.points if not p.h[lacking].any()], V, c)
+            xi, open_ = tell(self.points, V, c, known)
         self.at.tell(f"   signs: {len(self.points)} points, {'none fit' if xi is None else f'{int(open_.sum())} open'}")
         return xi, open_
 
@@ -143,21 +146,23 @@ class Gradients:
         return before - self.left
 
 
-def _tried(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Mask]:
+def _tried(points: list[_Point], V: Array, c: Array, known: Mask) -> tuple[Array | None, Mask]:
     """The signs that most points show and none rules out, and which of them are open; None if all are ruled out.
 
     A point shows signs by which fewer units are on than it has directions, if these units give its gradient and each
-    of them counts. It rules out those by which so few are on that do not give it.
+    of them counts. It rules out those by which so few are on that do not give it. Weights that are not known add the
+    units in front that they belong to, and the units whose side depends on them may be on or off.
     """
     m = len(c)
     xi = np.where((np.arange(1 << m)[:, None] >> np.arange(m)) & 1, 1.0, -1.0)
     shown = np.zeros(len(xi), dtype=np.intp)
     for p in sorted(points, key=lambda p: -len(p.g)):
-        on = xi * np.sign(V @ p.h + c) > 0.0
-        few = np.flatnonzero(on.sum(axis=1) < len(p.g))
+        more, either = _added(p, known)
+        on = (xi * np.sign(V @ p.h + c) > 0.0) | either
+        few = np.flatnonzero(on.sum(axis=1) + len(more) < len(p.g))
         sets, which = np.unique(on[few], axis=0, return_inverse=True)
-        fits, loud = _fitted(V @ p.B, p.g, sets)
-        shown[few] += (fits & (loud == sets).all(axis=1))[which.ravel()]
+        fits, loud = _fitted(V @ p.B, p.g, sets, more)
+        shown[few] += (fits & ((loud == sets) | either).all(axis=1))[which.ravel()]
         wrong = few[~fits[which.ravel()]]
         xi, shown = np.delete(xi, wrong, axis=0), np.delete(shown, wrong)
         if not len(xi):
@@ -166,14 +171,23 @@ def _tried(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Mask
     rivals = (xi[shown > shown[best] // _VOTES] != xi[best]).any(axis=0)
     counts = np.zeros(m, dtype=np.intp)  # points at which each unit is on, and counts
     for p in points:
-        on = xi[best] * np.sign(V @ p.h + c) > 0.0
-        if on.sum() < len(p.g):
-            counts += _fitted(V @ p.B, p.g, on[None])[1][0] & on
-    return xi[best], rivals | (shown[best] < _VOTES) | (counts < _ON)
+        more, either = _added(p, known)
+        on = (xi[best] * np.sign(V @ p.h + c) > 0.0) | either
+        if on.sum() + len(more) < len(p.g):
+            counts += _fitted(V @ p.B, p.g, on[None], more)[1][0] & on & ~either
+    return xi[best], np.asarray(rivals | (shown[best] < _VOTES) | (counts < _ON))
 
 
-def _fitted(A: Array, g: Array, sets: Mask) -> tuple[Mask, Mask]:
-    """Which sets of the rows of A (m, r) give g (r,), and which of their rows count, (n, m)."""
+def _added(p: _Point, known: Mask) -> tuple[Array, Mask]:
+    """The rows of B of units in front with a weight that is not known; the units whose side depends on such a one."""
+    open_ = ~known & (p.h > 0.0)
+    return p.B[open_.any(axis=0)], open_.any(axis=1)
+
+
+def _fitted(A: Array, g: Array, sets: Mask, more: Array) -> tuple[Mask, Mask]:
+    """Which sets of the rows of A (m, r), with all of ``more``, give g (r,); which of those of A count, (n, m)."""
+    m = len(A)
+    A, sets = np.vstack([A, more]), np.column_stack([sets, np.ones((len(sets), len(more)), dtype=bool)])
     size = np.linalg.norm(A, axis=1)
     A = A / np.maximum(size, 1e-300)[:, None] * (size > 1e-9 * size.max(initial=0.0))[:, None]
     G, b, length = A @ A.T, A @ g, float(np.linalg.norm(g))
@@ -184,13 +198,16 @@ def _fitted(A: Array, g: Array, sets: Mask) -> tuple[Mask, Mask]:
         c = np.linalg.solve(M, (on * b)[:, :, None])[:, :, 0] * on
         fits[at : at + _BATCH] = np.linalg.norm(g - c @ A, axis=1) <= _FITS * length
         loud[at : at + _BATCH] = np.abs(c) > _NOTHING * np.abs(c).max(axis=1, initial=1e-300, keepdims=True)
-    return fits, loud
+    return fits, loud[:, :m]
 
 
-def _voted(points: list[_Point], V: Array, c: Array) -> tuple[Array | None, Mask]:
+def _voted(points: list[_Point], V: Array, c: Array, known: Mask) -> tuple[Array | None, Mask]:
     """Signs by the smallest Σ|c_j| of each point, and which of them are open; None if no point tells."""
     plus, minus, on = np.zeros(len(c)), np.zeros(len(c)), np.zeros(len(c))
+    lacking = ~known.all(axis=0)
     for p in points:
+        if p.h[lacking].any():
+            continue
         vote = _vote(V @ p.B, p.g)
         if vote is not None:
             side = np.sign(V @ p.h + c)
