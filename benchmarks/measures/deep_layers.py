@@ -31,23 +31,37 @@ FULL: Row = {
     "files_limit": 480.0,
 }
 QUICK: Row = {"shapes": {"12-6×4-1": [12, *[6] * 4, 1]}, "files": [], "seed": 84000, "limit": 2.0, "files_limit": 2.0}
+ALIKE = 1e-3  # distance up to which two units are taken for one
 MINUTES = (20.0, 0.07)
 
 
 def layer_errors(truth: rl.DeepNetwork, layers: Any) -> list[float]:
     """For each layer the largest distance of a unit, a vector of length one with its bias, from its counterpart.
 
-    Infinite where two units have the same one.
+    Infinite where two units have the same one. Units that no input turns off are affine maps, of which no more than
+    their span can be known: what is left of theirs beside that of the others counts. h = Mg + o are the true
+    activations behind the layers so far, from those found, g.
     """
-    errors, order, scale = [], np.arange(truth.d), np.ones(truth.d)
+    errors, M, o = [], np.eye(truth.d), np.zeros(truth.d)
     for (W, b), (V, c) in zip(truth.hidden, layers):
-        T, U = np.column_stack([W[:, order] * scale, b]), np.column_stack([V, c])
-        length = np.linalg.norm(T[:, :-1], axis=1)
-        T, U = T / length[:, None], U / np.linalg.norm(V, axis=1, keepdims=True)
+        T, U = np.column_stack([W @ M, W @ o + b]), np.column_stack([V, c])
+        long, size = np.linalg.norm(T[:, :-1], axis=1), np.linalg.norm(V, axis=1)
+        T, U = T / np.maximum(long, 1e-300)[:, None], U / size[:, None]
         apart = np.linalg.norm(U[:, None, :] - T[None], axis=2)
-        order = apart.argmin(axis=1)
-        errors.append(float(apart.min(axis=1).max()) if len(set(order.tolist())) == len(order) else float("inf"))
-        scale = length[order] / np.linalg.norm(V, axis=1)
+        match = apart.argmin(axis=1)
+        found, rest = np.flatnonzero(apart.min(axis=1) <= ALIKE), np.flatnonzero(apart.min(axis=1) > ALIKE)
+        error = float(apart.min(axis=1)[found].max(initial=0.0))
+        M, o = np.zeros((len(b), len(c))), np.zeros(len(b))
+        M[match[found], found] = long[match[found]] / size[found]
+        others = np.setdiff1d(np.arange(len(b)), match[found])
+        G = T[others, :-1] @ np.linalg.pinv(U[rest, :-1])
+        left = np.linalg.norm(T[others, :-1] - G @ U[rest, :-1], axis=1)
+        on = left <= ALIKE  # the others are never on
+        if len(set(match[found].tolist())) < len(found) or on.sum() != len(rest):
+            error = float("inf")
+        M[np.ix_(others[on], rest)] = long[others[on], None] * G[on] / size[rest]
+        o[others[on]] = long[others[on]] * (T[others[on], -1] - G[on] @ U[rest, -1])
+        errors.append(max(error, float(left[on].max(initial=0.0))))
     return errors
 
 
