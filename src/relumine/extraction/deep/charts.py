@@ -89,11 +89,18 @@ class Known:
         If the layers are complete and their signs right, the box cannot tell the two apart.
         """
         active, J, shift, rows, offsets = self.region(x)
-        way = rng.normal(size=self.d)
+        # other directions than those of the first layer's rows were asked for when that was all there is
+        way = (
+            rng.normal(size=self.d)
+            if len(self.layers) < 2
+            else rng.normal(size=len(self.layers[0][1])) @ self.layers[0][0]
+        )
+        size = float(np.linalg.norm(way))
         if len(active):
             way -= np.linalg.lstsq(J, J @ way, rcond=None)[0]
-        if np.linalg.norm(way) < 1e-6 * np.sqrt(self.d):
+        if np.linalg.norm(way) < 1e-6 * size:
             return None
+        way *= np.sqrt(self.d) / size
         chart = Chart(x, active, J, shift, J.T, rows, offsets)
         return np.asarray(x + 0.9 * chart.reach(way, 1.0)[1] * way)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from relumine.arrays import Array
-from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.climb import corners
 from relumine.extraction.deep.confirm import Found, judge
 from relumine.extraction.deep.following import begun, extended, walked
@@ -61,8 +61,9 @@ class Next:
         self.tried: set[int] = set()
         self.mine: set[int] = set()
         self.failed, self.checked, self.precise = 0, 0, precise
-        self.refused: set[bytes] = set()  # sets of units beside which the box was seen to depend on more
+        self.shown: list[Array] = []  # inputs at which the box depended on more than some set of units
         self.open = False  # whether only signs are
+        self.missing: Pairs | None = None  # stretches on which a unit that is missing changes sides
         self._lines: Lines | None = None
         self.gradients: Gradients | None = None
         at.mark = len(at.ask.log)
@@ -145,11 +146,15 @@ class Next:
 
     def look(self, pairs: Pairs | None, quiet: int, turn: int) -> None:
         """Kinks on new chords that the known layers do not explain; units seldom on, or off, bend in corners."""
-        at = self.at
+        at, missing = self.at, self.missing
         if pairs is None and self.further and turn % 2:
             ends = corners(at.known, _CHORDS, at.rng)
             pairs = (ends[::2], ends[1::2])
-        charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs if quiet % 3 != 1 else None, moving=True)
+        charts: list[Chart] = []
+        if missing is None:
+            charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs if quiet % 3 != 1 else None, moving=True)
+        else:
+            pairs, self.missing = missing, None
         if not charts or (pairs is not None and not self.further and quiet % 3 == 2):  # whole lines miss nothing
             charts, starts, ends = chords(Known(at.dim), 2, at.rng)
             if pairs is not None:
@@ -258,11 +263,7 @@ class Next:
                 hidden = sum(int((~u.known).sum()) for u in units)
                 at.tell(f"   {hidden} weights no kink shows, {int((~known).sum())} of them open")
                 units = [replace(u, w=w, known=seen) for u, w, seen in zip(units, V, known)]
-                mark = np.sort(c).round(6).tobytes()
-                if mark not in self.refused and self.whole(V, c, xi):
-                    return units, xi
-                self.refused.add(mark)  # another look may miss what is missing
-                return None
+                return (units, xi) if self.whole(V, c, xi) else None
             units = [u for u, no in zip(units, left) if not no]  # some that never count may be further behind
         return None
 
@@ -272,7 +273,10 @@ class Next:
         surfaces = Lift(known)
         rest = [w for w in self.free if not on_known(surfaces, w.point)]
         some = [rest[i] for i in at.rng.permutation(len(rest))[:_NEXT]]
-        whole = at.complete(known, some)
+        whole = at.complete(known, some, self.shown)
+        if not whole and at.beside is not None:
+            self.shown += list(at.beside[0])
+            self.missing = at.narrowed(known)
         at.tell(f"   {len(c)} units, the box depends on {'nothing' if whole else 'something'} more")
         return whole
 

@@ -65,7 +65,7 @@ def settled(front: Known, V: Array, c: Array, surfaces: list[Surface], rng: np.r
     d, _, rank, _ = np.linalg.lstsq(A, -(Q @ v).ravel(), rcond=1e-6)
     if rank < m or np.abs(d - np.round(d)).max() > _CLEAR or not np.isin(np.round(d), (0.0, 1.0)).all():
         return None
-    d = np.round(d)
+    d = np.asarray(np.round(d), dtype=np.float64)
     left, offset = v + (a * d) @ V, e + (a * d) @ c
     _, size, rows = np.linalg.svd(left)
     if (size[on:] > _NOTHING).any():

@@ -156,21 +156,20 @@ class Surface:
         s, Vt = np.linalg.svd(F / scale, full_matrices=True)[1:]
         rank = min(int((s > _THIN * s[0]).sum()), len(scale) - 1)
         N = np.linalg.qr(Vt[rank:].T / scale[:, None])[0]
-        if N.shape[1] == 1:
-            return Surface(self.lift, self.s, N[:, 0], np.ones(len(N), dtype=bool), self.points, self.error)
         best = None
         for row in N:
             free = N @ np.linalg.svd(row[None], full_matrices=True)[2][1:].T  # those of N that vanish at this entry
+            theta = N @ (N.T @ self.theta)
+            theta = theta - free @ (free.T @ theta)
             seen = np.linalg.norm(free, axis=1) <= _KNOWN
-            if best is None or seen.sum() > best[0].sum():
-                best = seen, free
-        assert best is not None
-        seen, free = best
-        theta = N @ (N.T @ self.theta)
-        theta = theta - free @ (free.T @ theta)
-        if not seen[-1] or seen.sum() < _LEAST or np.linalg.norm(theta[seen]) <= _KNOWN:
+            new = Surface(self.lift, self.s, theta, seen, self.points, self.error, free if free.size else None)
+            # θ·φ may vanish around a point, as what is off there does: that is no surface
+            if (best is None or seen.sum() > best.seen.sum()) and seen[-1] and new.slope(self.points[0]).any():
+                best = new
+        if best is None or best.seen.sum() < _LEAST or np.linalg.norm(best.theta[best.seen]) <= _KNOWN:
             return None
-        return Surface(self.lift, self.s, theta / np.linalg.norm(theta), seen, self.points, self.error, free)
+        best.theta = best.theta / np.linalg.norm(best.theta)
+        return best
 
     def joins(self, other: Surface) -> bool:
         """Whether the other is the same, by its points where this one is known; then this one learns from all of them.

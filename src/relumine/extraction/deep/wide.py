@@ -111,6 +111,7 @@ def _passed(at: Inquiry, V: Array, c: Array, free: list[Witness], turns: int) ->
     finally:
         at.known = front
     at.known = Known(at.dim, (*front.layers, (found.W, found.b)))
+    at.doubtful |= found.on > 0  # some input may turn them off, after all
     at.say(f"layer {k}: {len(c)} units, and {found.on} that no input seems to turn off")
     return found.surfaces
 
