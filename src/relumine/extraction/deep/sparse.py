@@ -32,6 +32,7 @@ _MOST = 400  # balls in which the box may be asked, for each number of units
 _FIRST, _MORE = 60, 40  # of them at first, where h moves in the most directions; each further time
 _BALLS = (1e-4, 1e-6)  # radius over the size of x: in most of the first there is no kink of a unit further behind
 _OVER, _OUT = 8, 30.0  # rows in a ball beyond twice the units; how far out corners are, over √d
+_SHORT = 0.7  # of the way to a unit that is to stay on its side
 _MOVES = 1e-3  # singular value over the largest from which h moves in a direction
 _NOTHING = 1e-4  # |c_j| over the largest that is none: measured 1e-9 … 1e-6 for units that are off
 _VOTES, _AGREE = 3, 0.9  # points that must tell a sign; share of them that must agree
@@ -69,10 +70,10 @@ class Gradients:
         self.rank, self.moves, self.new = np.zeros(0), np.zeros(self.H.shape, dtype=bool), np.zeros(0, dtype=bool)
         self._begin(X[:_CORNERS])
 
-    def _begin(self, X: Array) -> None:
-        """More corners, of the regions around the rows of X."""
+    def _begin(self, X: Array, T: Array | None = None) -> None:
+        """More corners, of the regions around the rows of X; units with the rows T, one each, stay on their side."""
         at = self.at
-        found = [_corner(at.known, x, at.rng) for x in X]
+        found = [_corner(at.known, x, at.rng, None if T is None else T[i]) for i, x in enumerate(X)]
         X = np.reshape([x for x in found if np.linalg.norm(x) <= _OUT * np.sqrt(at.dim)], (-1, at.dim))
         bases = [_moved(at.known, *_ball(at, x, _BALLS[0]))[0] for x in X]
         moves = [np.linalg.norm(B, axis=1) > _EDGE for B in bases]
@@ -82,9 +83,9 @@ class Gradients:
         self.new = np.append(self.new, np.ones(len(X), dtype=bool))
 
     def _seek(self, T: Array) -> None:
-        """Corners near inputs at which units with these rows (w, c) are large, on either side: some are seldom on."""
+        """Corners at which units with these rows (w, c) are on one side, and on the other: some are seldom on."""
         ways = np.repeat(np.vstack([T, -T]), _SOUGHT, axis=0)
-        self._begin(furthest(headless(self.at.known), ways, self.at.rng))
+        self._begin(furthest(headless(self.at.known), ways, self.at.rng), ways)
 
     def signs(self, V: Array, c: Array, known: Mask | None = None) -> tuple[Array | None, Mask]:
         """ξ (m,) of the units Vh + c behind the known layers, and which are open; None where no signs fit.
@@ -176,29 +177,42 @@ class Gradients:
         return before - self.left
 
 
-def _corner(known: Known, x: Array, rng: np.random.Generator) -> Array:
-    """A corner of the region around x: from edge to edge, until as many units as can be are about to change sides."""
+def _corner(known: Known, x: Array, rng: np.random.Generator, unit: Array | None = None) -> Array:
+    """A corner of the region around x: from edge to edge, until as many units as can be are about to change sides.
+
+    ``unit``: (w, c) of one behind the known layers that is to stay on its side.
+    """
     W = known.layers[0][0]
-    _, _, _, rows, offsets = known.region(x)
+    active, J, shift, rows, offsets = known.region(x)
     size = np.linalg.norm(rows, axis=1)
     rows, offsets = rows[size > 0.0] / size[size > 0.0, None], offsets[size > 0.0] / size[size > 0.0]
+    wall = np.zeros((1, len(x))) if unit is None else (unit[active] @ J)[None]
+    height = np.ones(1) if unit is None else unit[active] @ (J @ x + shift)[None].T + unit[-1]
+    wall, left = wall * np.sign(height), np.abs(height)
     met = np.zeros((0, len(x)))
     for _ in range(min(W.shape)):
         u = rng.normal(size=len(W)) @ W
         u -= met.T @ (met @ u)
         u /= np.linalg.norm(u)
         u -= met.T @ (met @ u)
-        speed, room = rows @ u, np.maximum(rows @ x + offsets, 0.0)
-        ways = [np.where(sign * speed < -1e-6, room / np.maximum(-sign * speed, 1e-6), np.inf) for sign in (1.0, -1.0)]
-        sign = 1.0 if np.isfinite(ways[0].min()) else -1.0
-        way = ways[0] if sign > 0.0 else ways[1]
-        number = int(way.argmin())
-        if not np.isfinite(way[number]):
+        room = np.maximum(rows @ x + offsets, 0.0)
+        for way in (u, -u):
+            steps = _steps(rows @ way, room)
+            number, most = int(steps.argmin()), float(_steps(wall @ way, left)[0])
+            if steps[number] < _SHORT * most:
+                break
+        else:
             break
-        x = x + sign * way[number] * u
+        x, left = x + steps[number] * way, left + steps[number] * wall @ way
         new = rows[number] - met.T @ (met @ rows[number])
         met = np.vstack([met, new / np.linalg.norm(new)])
     return x
+
+
+def _steps(speed: Array, room: Array) -> Array:
+    """How far it is to where so much room is used up, at such speeds; infinite where it is not."""
+    ahead = speed < -1e-6
+    return np.asarray(np.where(ahead, room / np.where(ahead, -speed, 1.0), np.inf))
 
 
 def _ball(at: Inquiry, x: Array, radius: float) -> tuple[Array, Array]:
