@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 TORCH  ?= torch==2.13.0
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup torch demo test test-all test-portable lint bench bench-quick honesty papers docs clean
+.PHONY: setup torch demo test test-all test-portable lint bench bench-quick honesty papers docs pictures clean
 
 setup: $(STAMP)
 
@@ -72,6 +72,11 @@ honesty: setup
 docs: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+# The pictures of the site, the report, a notebook and the demo in docs/figures (needs chromium and chromedriver). Every page
+# is opened once without a network: an error on a console, or a page wider than a phone, is an error here.
+pictures: docs
+	$(BIN)/python docs/screenshots.py
 
 clean:
 	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache

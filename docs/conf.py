@@ -18,7 +18,8 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 html_theme = "furo"
 html_title = "relumine"
-html_static_path = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 exclude_patterns = ["_build", "gallery/README.rst"]
 suppress_warnings = ["myst.xref_missing", "config.cache"]
 autodoc_typehints = "none"
@@ -45,6 +46,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "capture_repr": (),  # what is printed is shown, not what the last line returns
     "abort_on_example_error": True,
     "write_computation_times": False,  # its page loads scripts from elsewhere
 }

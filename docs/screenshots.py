@@ -1,7 +1,7 @@
-"""Pictures of the report, the demo, a notebook and the site for docs/figures: python docs/screenshots.py.
+"""Pictures of the report, the demo, a notebook and the site for docs/figures: make pictures.
 
-Needs chromium, and the site itself (`make docs`). On the way every page of the site is opened once without a network:
-it must load nothing from elsewhere and leave no error on the console.
+Needs chromium, and the site itself (`make docs`). On the way every page of the site is opened once without a network,
+in a window as narrow as a phone: it must load nothing from elsewhere, leave no error on the console, and fit.
 """
 
 import html
@@ -75,7 +75,8 @@ def notebook(path: Path) -> None:
 
 
 def browse(window: Browser) -> list[str]:
-    """What the console says about the pages of the site, opened without a network."""
+    """What is wrong with the pages of the site, opened without a network in a narrow window."""
+    window.look(390)
     window.cdp("Network.enable")
     window.cdp("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
     complaints = []
@@ -83,6 +84,8 @@ def browse(window: Browser) -> list[str]:
         if "_static" not in page.parts:
             window.open(page)
             complaints += [f"{page.relative_to(SITE)}: {message}" for message in window.console()]
+            if window.run("return document.documentElement.scrollWidth > window.innerWidth"):
+                complaints.append(f"{page.relative_to(SITE)}: wider than a phone")
     return complaints
 
 

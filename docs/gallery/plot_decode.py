@@ -22,7 +22,7 @@ y = np.maximum(w + X, 0.0).sum(axis=1)
 decoded = rl.decode(X, y, bound=1.0, rng=0)
 print(decoded.status.value, "- largest error", f"{np.abs(decoded.w - w).max():.1e}")
 
-figure, axes = plt.subplots(figsize=(8, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
 axes.plot(w, lw=4, alpha=0.4, label="hidden")
 axes.plot(decoded.w, lw=1, label="decoded")
 axes.set(xlabel="entry", ylabel="w")

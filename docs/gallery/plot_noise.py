@@ -27,7 +27,7 @@ matched = rl.metrics.match(found.network, truth).network  # the truth, in the or
 inside = (low.W <= matched.W) & (matched.W <= high.W)
 print(f"{inside.mean():.0%} of {inside.size} hidden weights lie inside their interval")
 
-figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
 at = np.arange(found.network.W.size)
 reach = 1.96 * found.standard_errors.W.ravel()
 axes.errorbar(at, found.network.W.ravel(), reach, fmt=".", label="found, 95 % interval")

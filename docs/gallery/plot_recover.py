@@ -24,14 +24,14 @@ print(found)
 print("largest error in any parameter:", f"{rl.metrics.parameter_error(truth, found.network):.1e}")
 aligned = rl.metrics.match(truth, found.network).network
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 3.4), layout="constrained")
 scaled = truth.scaled()
 left.scatter(scaled.b, scaled.a, s=80, facecolors="none", edgecolors="tab:red", label="true")
 left.scatter(aligned.b, aligned.a, s=14, label="found")
 left.set(xlabel="bias b", ylabel="output weight a", title="twenty hidden units")
 left.legend(frameon=False)
 right.semilogy(np.concatenate([losses for _, losses in found.search.trace]))
-right.set(xlabel="step", ylabel="relative loss", title="slow for a while, then all at once")
+right.set(xlabel="step", ylabel="loss (affine fit: 1)", title="slow for a while, then all at once")
 
 # %%
 # The width need not be known. With ``width=None`` it is found, too.

@@ -30,7 +30,7 @@ t = np.linspace(-15.0, 15.0, 2001)
 values = secret(start + t[:, None] * direction)
 bend = np.abs(np.diff(values, 2))
 
-figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
 axes.plot(t, values, lw=1)
 kinks = np.flatnonzero(bend > 1e-3 * bend.max()) + 1
 axes.plot(t[kinks], values[kinks], ".", color="tab:red", ms=4, label="bends: a unit switches")

@@ -53,6 +53,14 @@ def test_an_offset_takes_digits(power):
     assert found.left == pytest.approx(np.log10(y.std() / found.rounding[0]), abs=0.01)
 
 
+def test_decimals_leave_no_more_than_their_rounding_and_single_precision_does():
+    """Counts with noise of four times the rounding had been called a network up to rounding."""
+    y = numbers()
+    for rounded, least, most in ((y.round(2), 1.2, 2.0), (y.astype(np.float32).astype(float), 4.0, 8.0)):
+        found = digits_of(rounded)
+        assert least * found.rounding[0] < found.leaves[0] < most * found.rounding[0]
+
+
 def test_decimals_kept_in_single_precision():
     y = numbers().round(2).astype(np.float32).astype(np.float64)
     assert "2 decimals" in digits_of(y).words

@@ -56,6 +56,29 @@ def test_weights_are_repetitions() -> None:
     np.testing.assert_allclose(once(X), often(X))
 
 
+def test_a_row_with_a_wrong_entry_is_as_good_as_none() -> None:
+    """And rows keep their numbers, whichever are left out for another reason."""
+    rng = np.random.default_rng(6)
+    X = _sizes(300, rng)
+    y = X[:, 0] + np.abs(X[:, 3]) + 0.1 * rng.normal(size=300)
+    model = TwoLayerRegressor(width=5, alpha=0.1, members=2, random_state=0)
+    without = model.fit(X[20:], y[20:]).predict(X)
+    bad, weight = X.copy(), np.ones(300)
+    weight[:10], weight[12:20], bad[10:12, 1] = 0.0, 0.0, -40.0
+    with pytest.warns(UserWarning, match=r"2 entries of X .*: -40 in row 10, column 1; -40 in row 11, column 1\."):
+        model.fit(bad, y, sample_weight=weight)
+    assert model.wrong_entries_.tolist() == [[10, 1], [11, 1]]
+    np.testing.assert_allclose(model.predict(X), without, rtol=1e-6)
+
+
+def test_entries_of_many_rows_are_not_wrong() -> None:
+    X = np.random.default_rng(7).normal(size=(400, 20))
+    for j in range(20):
+        X[3 * j : 3 * j + 3, j] = 1e6
+    assert Entries.of(X[:, :5]).wrong(X[:, :5]).sum() == 15
+    assert not Entries.of(X).wrong(X).any()
+
+
 def test_a_wrong_entry_of_a_new_row_costs_little() -> None:
     """Without the others' word the row would be predicted at the edge of all sizes that were seen."""
     rng = np.random.default_rng(3)

@@ -76,6 +76,8 @@ def test_exact_evidence(facts: dict, status: Status) -> None:
         ({"gain": 0.0}, Status.NOT_RECOVERED),
         ({"score": 5.0}, Status.NOT_RECOVERED),
         ({"score": float("inf")}, Status.NOT_RECOVERED),
+        ({"alike": 5.0}, Status.NOT_RECOVERED),
+        ({"alike": 4.9, "along": "input 2"}, Status.NOISY),
         ({"held": replace(HELD, excess=3.1)}, Status.NOT_RECOVERED),
         ({"agreeing": 1}, Status.NOT_RECOVERED),
         ({"interrupted": True}, Status.INTERRUPTED),
@@ -90,8 +92,8 @@ def test_exact_evidence(facts: dict, status: Status) -> None:
         ({"rows": 36, "confirmations": Confirmations(36, press=1.2, carried=2.9)}, Status.NOT_RECOVERED),
         ({"rows": 36, "confirmations": Confirmations(36, press=1.2, carried=3.1)}, Status.NOISY),
         ({"condition": float("inf")}, Status.AMBIGUOUS),
-        ({"score": 7.0, "rival": 8, "rounding": 0.05}, Status.NOISY),  # no more than the rounding of y
-        ({"score": 7.0, "rounding": 0.001}, Status.NOT_RECOVERED),
+        ({"score": 7.0, "rival": 8, "rounding": 0.3}, Status.NOISY),  # no more than the rounding of y
+        ({"score": 7.0, "rounding": 0.006}, Status.NOT_RECOVERED),
         ({"asked": 500}, Status.UNDERDETERMINED),
     ],
 )

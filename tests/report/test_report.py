@@ -365,7 +365,7 @@ def test_nothing_is_pinned_down_where_it_is_not() -> None:
     drowned = replace(known.standard_errors, b=np.full(2, 1e3))
     assert "every parameter is determined" in report.render(known)
     assert "determined, but for the sign of (w, b) of 1\u00a0unit" in report.render(recovery())
-    assert "2 of 10 numbers are smaller than the standard error" in report.render(
+    assert "2 of 10 weights and biases are smaller than their standard error" in report.render(
         replace(known, standard_errors=drowned)
     )
     for status in (Status.NOT_RECOVERED, Status.UNDERDETERMINED, Status.AMBIGUOUS):

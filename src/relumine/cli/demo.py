@@ -55,7 +55,8 @@ def demo(
         def show(step: Progress) -> None:
             losses.append(step.loss)
             bar = "█" * int(np.clip(-2.0 * np.log10(max(step.loss, 1e-12)), 0, 24))
-            live.update(Text(f"{step.stage:9s} step {step.iteration:3d}   relative loss {step.loss:8.1e}  {bar}"))
+            loss = f"loss {step.loss:8.1e} of the affine fit's"
+            live.update(Text(f"{step.stage:9s} step {step.iteration:3d}   {loss}  {bar}"))
 
         found = rl.recover(X, y, width=width, rng=seed, on_failure="return", progress=show)
     if not console.is_terminal:

@@ -15,6 +15,9 @@ from relumine.arrays import Array, is_single
 _DECIMALS = 12  # more of them are double precision
 _FEWEST = 8  # different values: fewer say nothing about rounding
 _FEW = 9.5  # digits beside the mean from which on nobody needs to be told
+# times the rounding that the right network leaves: decimals are what they are, but a network computed in single
+# precision rounds many times on the way (1 to 4 times were measured)
+_DECIMALS_LEAVE, _COMPUTING_LEAVES = 1.5, 6.0
 _ROOT12 = float(np.sqrt(12.0))  # a uniform error in a grid of spacing u has root mean square u/√12
 
 
@@ -22,11 +25,13 @@ _ROOT12 = float(np.sqrt(12.0))  # a uniform error in a grid of spacing u has roo
 class Digits:
     """What rounding left of some numbers, column by column.
 
-    ``rounding`` (q,): root mean square rounding error; ``left``: digits of the column that has fewest, its spread over
-    its rounding; ``words``: what to tell about it, "" for ordinary double precision.
+    ``rounding`` (q,): root mean square rounding error; ``leaves`` (q,): the most that the network which computed the
+    numbers leaves unexplained; ``left``: digits of the column that has fewest, its spread over its rounding;
+    ``words``: what to tell about it, "" for ordinary double precision.
     """
 
     rounding: Array
+    leaves: Array
     left: float
     words: str
 
@@ -50,12 +55,13 @@ def digits_of(values: Array, name: str = "y") -> Digits:
     found = [_column(column) for column in columns.T]
     spread = columns.std(axis=0)
     rounding = np.array([u for u, _ in found])
+    leaves = rounding * [_COMPUTING_LEAVES if kind in ("single", "double") else _DECIMALS_LEAVE for _, kind in found]
     beside = np.log10(np.maximum(spread, 1e-300) / np.maximum(rounding, 1e-300))
     worst = int(np.argmin(np.where(spread > 0.0, beside, np.inf)))
     left, kind = float(beside[worst]) if spread.any() else float("inf"), found[worst][1]
     # what is told is the grid, which is √12 times the error
     about = int(np.clip(np.floor(left - np.log10(_ROOT12) + 0.5), 0, 16))
-    digits = "1 digit" if about == 1 else f"{about} digits"
+    digits = {0: "less than one digit", 1: "1 digit"}.get(about, f"{about} digits")
     words = {
         "0": f"{name} has whole numbers, about {digits} beside its mean",
         "single": f"{name} has {min(about, 7)} digits (single precision)",
@@ -63,7 +69,7 @@ def digits_of(values: Array, name: str = "y") -> Digits:
         f"{abs(float(columns[:, worst].mean())):.0e} takes the others",
     }.get(kind, f"{name} has {kind} {'decimal' if kind == '1' else 'decimals'}, about {digits} beside its mean")
     ordinary = kind == "double" and left > _FEW
-    return Digits(rounding, left, "" if ordinary else words)
+    return Digits(rounding, leaves, left, "" if ordinary else words)
 
 
 def _column(x: Array) -> tuple[float, str]:

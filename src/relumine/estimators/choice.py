@@ -24,6 +24,8 @@ Numbers = NDArray[np.intp]
 Key = tuple[int, float]  # units and ridge; no units: the ridge shrinks the affine part
 
 
+# Strengths for the weights and for the affine part, strongest first, and numbers of units; folds choose among them, so
+# any grids of this order will do.
 RIDGES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6)
 SHRINKAGES = (3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 0.0)
 WIDTHS = (5, 15, 40, 100, 250)
@@ -102,9 +104,9 @@ class Cleaned:
     times: Array
 
     @classmethod
-    def all(cls, samples: Samples) -> Cleaned:
-        """All rows kept."""
-        return cls(samples, np.arange(len(samples.Y)), np.zeros(0, np.intp), np.zeros(0))
+    def of(cls, samples: Samples, numbers: Numbers) -> Cleaned:
+        """All of these samples kept; their rows have these numbers."""
+        return cls(samples, numbers, np.zeros(0, np.intp), np.zeros(0))
 
     def without(self, out: Numbers, times: Array) -> Cleaned:
         """The same with more rows left out: ``out`` are numbers among the samples that are kept now."""
@@ -115,14 +117,14 @@ class Cleaned:
 
 
 def choose_without_outliers(
-    samples: Samples, sigma: Activation, asked: Settled, rng: np.random.Generator
+    kept: Cleaned, sigma: Activation, asked: Settled, rng: np.random.Generator
 ) -> tuple[Cleaned, Choice]:
     """Find outliers, then choose width and strength without them.
 
     The first look is at y alone: a value far beyond all others would spoil every fit. The next looks use one width and
     strength, which takes little time. Outliers that only the chosen network shows are left out of the final fit.
     """
-    kept = Cleaned.all(samples)
+    samples = kept.samples
     kept = kept.without(*_beyond(samples.Y - np.median(samples.Y, axis=0), samples))
     for _ in range(_LOOKS if len(samples.Y) >= LEAST else 0):
         more = kept.without(*strays(kept.samples, choose(kept.samples, sigma, asked.look, rng)))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from relumine.arrays import Array
 from relumine.estimators.outliers import exceeded, few, tail_end
 
+_MOST = 0.1  # of the rows: if more of them have such entries, these are not wrong
 _ENDLESS = np.finfo(float).max  # a range without end; not inf, which times a share of 0 would be NaN
 
 
@@ -44,8 +45,10 @@ class Entries:
             if np.isfinite(up) and few(column > middle + up, weight):
                 high[j] = middle + up
         within = (np.clip(X, low, high) == X).all(axis=1)
-        w = np.where(within, 1.0 if weight is None else weight, 0.0)
-        w = w if w.any() else np.ones(len(X))
+        ones = np.ones(len(X)) if weight is None else weight
+        if ones[~within].sum() > _MOST * ones.sum():
+            low, high, within = np.full(d, -_ENDLESS), np.full(d, _ENDLESS), np.ones_like(within)
+        w = np.where(within, ones, 0.0)
         mean = np.average(X, axis=0, weights=w)
         C = (X - mean).T * w @ (X - mean) / w.sum()
         spread = np.sqrt(np.diag(C))

@@ -21,7 +21,7 @@ from relumine.arrays import Array
 from relumine.data.holdout import split
 from relumine.data.moments import MomentSums, features_needed
 from relumine.data.sources import Samples
-from relumine.estimators.choice import Choice, Cleaned, Settled, choose, choose_without_outliers
+from relumine.estimators.choice import Choice, Cleaned, Numbers, Settled, choose, choose_without_outliers
 from relumine.estimators.entries import Entries
 from relumine.estimators.outliers import exceeded
 from relumine.estimators.regularised import Problem, Reach, average
@@ -33,7 +33,7 @@ from relumine.recovery.door import recover
 from relumine.results import InvalidInput, Recovery
 
 _ORDER = 4  # of the moments that partial_fit sums
-_LARGEST = 1e100
+_LARGEST = 1e100  # squares of larger numbers overflow when they are summed
 _STEPS = 10  # of least squares on all rows, from what the folds found, at most
 _NAMED = 10  # of them in a warning
 _EXACT = 1e-6  # validated error, over the variance of y, below which the data may be a network's
@@ -46,8 +46,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
     of units and the strength of a ridge on their output weights are chosen on rows set aside, ridge regression without
     units included, by a loss that a few wrong entries cannot dominate. Each fold starts from other random units; the
     ``members`` networks that they found are refitted to all rows, and their mean is returned as one network.
-    Rows that do not belong to the others are named in a warning and left out; entries of x far beyond their column are
-    named and replaced.
+    Rows that do not belong to the others, or with an entry far beyond its column, are named in a warning and left out.
 
     Parameters
     ----------
@@ -62,8 +61,9 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         Whether to try exact recovery where the data look like a network's.
     robust : bool, default True
         Whether to leave out rows whose error lies far beyond the tail of the others' errors: at most three, or one in a
-        thousand. More rows than that are a kind of row, and stay. And whether to replace entries of x that lie far
-        beyond the tail of their column, here and in new rows, by the nearest value that the row's other entries allow.
+        thousand. More rows than that are a kind of row, and stay. And whether to leave out rows with an entry of x far
+        beyond the tail of its column, and to replace such an entry of a new row by the nearest value that the row's
+        other entries allow.
     init : Network, optional
         Start from the units of this network instead of at random (one member, its width).
     warm_start : bool, default False
@@ -82,7 +82,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
     outliers_ : array of int
         Numbers of the rows that were left out.
     wrong_entries_ : array of int, (k, 2)
-        Row and column of the entries of x that were replaced.
+        Row and column of the entries of x far beyond their column; their rows were left out.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -128,23 +128,28 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         """Fit to X (n, d) and y (n,) or (n, q); weights of rows count as repetitions."""
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
-        weight = None
+        weight, numbers = None, np.arange(len(X))
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if (weight > 0.0).sum() < 2:
                 raise InvalidInput("sample_weight leaves fewer than two rows")
             # scikit-learn asks that a row of weight zero is the same as no row
-            X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
+            numbers = np.flatnonzero(weight)
+            X, y, weight = X[numbers], y[numbers], weight[numbers]
         for name, values in (("X", X), ("y", y)):
             if np.abs(values).max() > _LARGEST:
                 raise InvalidInput(
                     f"{name} has values beyond {_LARGEST:g}, whose squares overflow; divide {name} first"
                 )
-        entries = Entries.of(X, weight) if self.robust else None
-        self.wrong_entries_ = np.argwhere(entries.wrong(X)) if entries else np.zeros((0, 2), dtype=np.intp)
-        self._say_entries(X)
-        self._moves: list[Callable[[Array], Array]] = [] if entries is None else [entries]
-        samples = Samples(np.ascontiguousarray(entries(X) if entries else X), y, weight)
+        self._moves: list[Callable[[Array], Array]] = []
+        out, wrong = np.zeros(0, np.intp), np.zeros((0, 2), np.intp)
+        if self.robust:
+            entries = Entries.of(X, weight)
+            self._moves, wrong = [entries], np.argwhere(entries.wrong(X))
+            self._say_entries(X, numbers, wrong)
+            out = np.unique(wrong[:, 0])
+        self.wrong_entries_ = np.column_stack([numbers[wrong[:, 0]], wrong[:, 1]])
+        whole_rows = Cleaned.of(split(Samples(np.ascontiguousarray(X), y, weight), out)[0], np.delete(numbers, out))
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self._check()
         self.__dict__.pop("sums_", None)
@@ -155,23 +160,21 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         if init is not None and init.d != X.shape[1]:
             raise InvalidInput(f"init has {init.d} inputs, and X has {X.shape[1]} columns")
         with cores() as crew:
-            self._fit(samples, init, rng, crew)
+            self._fit(whole_rows, init, rng, crew)
         return self
 
-    def _fit(self, samples: Samples, init: Network | None, rng: np.random.Generator, crew: Crew) -> None:
+    def _fit(self, kept: Cleaned, init: Network | None, rng: np.random.Generator, crew: Crew) -> None:
         sigma = activations.get(self.activation if init is None else init.activation)
         asked = Settled(self.width, None if self.alpha is None else float(self.alpha), self.members, init)
         if self.robust:
-            kept, choice = choose_without_outliers(samples, sigma, asked, rng)
+            kept, choice = choose_without_outliers(kept, sigma, asked, rng)
         else:
-            kept, choice = Cleaned.all(samples), choose(samples, sigma, asked, rng)
+            choice = choose(kept.samples, sigma, asked, rng)
         self._say(kept, choice)
         samples, self.outliers_, self._errors = kept.samples, kept.out, choice.errors
-        # exact recovery must not see numbers that were replaced
-        untouched = split(samples, np.flatnonzero(np.isin(kept.numbers, self.wrong_entries_[:, 0])))[0]
-        self.recovery_ = self._exact(untouched, choice, rng) if self.exact and init is None else None
+        self.recovery_ = self._exact(samples, choice, rng) if self.exact and init is None else None
         if self.recovery_ is not None:
-            self.alpha_, self.network_, self._moves, samples = 0.0, self.recovery_.network, [], untouched
+            self.alpha_, self.network_, self._moves = 0.0, self.recovery_.network, []
             self._errors = np.abs(samples.Y - self.network_(samples.X).reshape(samples.Y.shape)), samples.weight
             return
         problem = Problem.of(samples, sigma, crew)
@@ -182,20 +185,19 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         if choice.width:
             starts = choice.starts[: self.members] if init is None else [init]
             net = average([[*problem.onward(start, [self.alpha_], _STEPS)][-1] for start in starts])
-        vector = samples.y.ndim == 1
-        self.network_ = Network(net.W, net.b, net.a[0], sigma, net.v[0], net.c[0]) if vector else net
+        self.network_ = net.plain() if samples.vector else net
         self._moves = [*self._moves, Reach.of(problem.white, samples.X)]
 
-    def _say_entries(self, X: Array) -> None:
-        """Warn about entries of x that count as wrong."""
-        if not len(self.wrong_entries_):
+    def _say_entries(self, X: Array, numbers: Numbers, wrong: Numbers) -> None:
+        """Warn about entries of x, at ``wrong`` (k, 2), that count as wrong."""
+        if not len(wrong):
             return
         names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
-        named = [f"{X[i, j]:g} in row {i}, column {names[j]}" for i, j in self.wrong_entries_]
+        named = [f"{X[i, j]:g} in row {numbers[i]}, column {names[j]}" for i, j in wrong]
         warnings.warn(
-            f"{len(named)} entries of X lie far beyond the others of their column and were replaced by what the other "
-            f"entries of their rows allow: {'; '.join(named[:_NAMED])}{'; …' if len(named) > _NAMED else ''}. "
-            "New rows are treated alike; robust=False keeps them",
+            f"{len(named)} {'entry' if len(named) == 1 else 'entries'} of X far beyond the others of the column: "
+            f"{'; '.join(named[:_NAMED])}{'; …' if len(named) > _NAMED else ''}. Such rows were left out of the fit; "
+            "in new rows, what the other entries suggest is used instead. robust=False keeps them",
             stacklevel=3,
         )
 
@@ -211,8 +213,9 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             warnings.warn(f"{why}: the model is ridge regression, {asked}", stacklevel=4)
         if len(kept.out):
             named = [f"{row} ({times:.0f})" for row, times in zip(kept.out, kept.times)]
+            rows = len(kept.numbers) + len(kept.out) + len(np.unique(self.wrong_entries_[:, 0]))
             warnings.warn(
-                f"{len(kept.out)} of {len(kept.numbers) + len(kept.out)} rows do not belong to the others and were "
+                f"{len(kept.out)} of {rows} rows do not belong to the others and were "
                 "left out of the fit. Their numbers, and how many times the usual error they are off: "
                 f"{', '.join(named[:_NAMED])}{', …' if len(named) > _NAMED else ''}. outliers_ has all of them; "
                 "robust=False keeps them",

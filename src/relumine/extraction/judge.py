@@ -64,10 +64,10 @@ def judge(e: BoxEvidence) -> tuple[Status, str]:
             return decided
     if e.digits is not None:
         return Status.NOISY, (
-            f"{e.found}; the relative error {e.residual:.1e} on {e.fresh} fresh rows is the rounding of the answers "
+            f"{e.found}; the error of {e.residual:.1e} of the spread of y on {e.fresh} fresh rows is their rounding "
             f"(they have about {e.digits:.0f} digits), and parameters are known no better than that."
         )
-    return Status.EXACT, f"{e.found}; relative error {e.residual:.1e} on {e.fresh} fresh random rows."
+    return Status.EXACT, f"{e.found}; error {e.residual:.1e} of the spread of y on {e.fresh} fresh random rows."
 
 
 def _stopped(e: BoxEvidence) -> tuple[Status, str] | None:
@@ -102,7 +102,7 @@ def _contradicted(e: BoxEvidence) -> tuple[Status, str] | None:
 def _not_as_asked(e: BoxEvidence) -> tuple[Status, str] | None:
     if not e.other:
         return None
-    word = f"{e.found}; relative error {e.residual:.1e} on {e.fresh} fresh random rows."
+    word = f"{e.found}; error {e.residual:.1e} of the spread of y on {e.fresh} fresh random rows."
     return Status.NOT_RECOVERED, f"{word} {e.other}"
 
 
@@ -128,8 +128,8 @@ def _certain(e: BoxEvidence) -> str:
 
 
 def certificate(e: BoxEvidence) -> Certificate:
-    """The evidence as a user sees it; rows confirm only what the judge lets stand."""
-    confirmed = e.fresh if judge(e)[0].ok or (e.other and not e.wrong) else 0
+    """The evidence as a user sees it; rows confirm only what the judge lets stand, also where another was asked for."""
+    confirmed = e.fresh if judge(replace(e, other=""))[0].ok else 0
     proves = f"{confirmed} fresh random rows, each free to contradict the network, agree with it{e.beside}"
     return Certificate(
         residual=e.residual,

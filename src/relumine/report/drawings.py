@@ -109,7 +109,7 @@ def units_plot(b: Array, a: Array, names: Sequence[str], se_b: Array | None, se_
 
 
 def loss_curve(trace: Sequence[tuple[str, Sequence[float]]]) -> Markup:
-    """Relative loss against iteration, log scale; each stage a band with its name."""
+    """Loss, over that of the affine fit, against iteration, log scale; each stage a band with its name."""
     stages = [(name, [log10(max(v, 1e-32)) for v in losses]) for name, losses in trace if len(losses)]
     total = sum(len(losses) for _, losses in stages)
     values = [v for _, losses in stages for v in losses]
@@ -118,7 +118,7 @@ def loss_curve(trace: Sequence[tuple[str, Sequence[float]]]) -> Markup:
         [t for t in linear_ticks(0, last) if t <= last],
         log_ticks(low_power, max(max(values), low_power + 1.0)),
         "iteration",
-        "relative loss",
+        "loss (affine fit: 1)",
         width=760,
         height=300,
         powers=True,

@@ -134,7 +134,7 @@ def true_and_found(truth: Network, found: Network, losses: Sequence[float], path
         weights.scatter(truth.W.ravel(), aligned.W.ravel(), color=_BLUE, s=6)
         weights.set(xlabel="true w", ylabel="found w", title=f"{truth.W.size} hidden weights")
         loss.semilogy(np.maximum(losses, 1e-32), color=_BLUE)
-        loss.set(xlabel="step", ylabel="relative loss", title="slow, slow, then at once")
+        loss.set(xlabel="step", ylabel="loss (affine fit: 1)", title="slow, slow, then at once")
         picture = io.BytesIO()
         figure.savefig(picture, format="png")
     write_atomically(Path(path), picture.getvalue())

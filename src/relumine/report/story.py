@@ -128,7 +128,8 @@ def _pinned_down(found: Recovery) -> str:
     drowned = 0 if se is None else sum(int(np.sum(getattr(se, k) > np.abs(getattr(net, k)))) for k in keys)
     if drowned:
         total = sum(getattr(net, k).size for k in keys)
-        return f"{drowned} of {total} numbers {'is' if drowned == 1 else 'are'} smaller than the standard error"
+        are, its = ("is", "its") if drowned == 1 else ("are", "their")
+        return f"{drowned} of {total} weights and biases {are} smaller than {its} standard error"
     return "every parameter is determined"
 
 

@@ -40,8 +40,7 @@ _TEXT: dict[Status, tuple[str, str]] = {
     ),
     Status.NOISY: (
         "Recovered up to noise",
-        "What is left looks like noise. Standard errors say how well each parameter is known; "
-        "four times the samples halve them.",
+        "Standard errors say how well each parameter is known; four times the samples halve them.",
     ),
     Status.ESTIMATE: (
         "Estimated from moments",

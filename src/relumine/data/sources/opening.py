@@ -21,8 +21,8 @@ def open_source(
     y: Any = None,
     *,
     target: str | list[str] | None = None,
-    features: list[str] | None = None,
-    ignore: list[str] | None = None,
+    features: str | list[str] | None = None,
+    ignore: str | list[str] | None = None,
     one_hot: bool | dict[str, list[str]] = False,
     impute: Literal["median"] | None = None,
     sample_weight: Any = None,
@@ -49,9 +49,9 @@ def open_source(
     y : (n,) or (n, q) array, optional
     target : str or list of str, optional
         Target column(s) of files and dataframes; a list gives y (n, q), an empty one a source without target.
-    features : list of str, optional
+    features : str or list of str, optional
         Input columns; all others by default.
-    ignore : list of str, optional
+    ignore : str or list of str, optional
         Columns that are not inputs, where ``features`` does not name those that are.
     one_hot : bool or dict, default False
         Text columns of files and dataframes become columns of 0 and 1, called "city=Rome", one for each category but
@@ -80,6 +80,7 @@ def open_source(
     >>> [c.first for c in source.chunks()], source.n
     ([0, 4, 8], 10)
     """
+    features, ignore = ([names] if isinstance(names, str) else names for names in (features, ignore))
     given = {
         name: value
         for name, value in {
