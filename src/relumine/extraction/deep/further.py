@@ -254,7 +254,7 @@ class Next:
         units = self.units()
         for _ in range(2):
             V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
-            xi, left = self.gradients.signs(V, c, np.array([u.known for u in units]))
+            xi, left = self.gradients.signs(V, c, np.array([u.known for u in units]), [u.points for u in units])
             self.open = xi is not None
             if xi is None or left.all():
                 return None

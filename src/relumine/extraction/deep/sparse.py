@@ -12,6 +12,7 @@ In others the smallest Σ|c_j| finds the set; that it is so sparse proves it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,7 @@ _MOST = 400  # balls in which the box may be asked, for each number of units
 _FIRST, _MORE = 60, 40  # of them at first, where h moves in the most directions; each further time
 _BALLS = (1e-4, 1e-6)  # radius over the size of x: in most of the first there is no kink of a unit further behind
 _OVER, _OUT = 8, 30.0  # rows in a ball beyond twice the units; how far out corners are, over √d
+_ASIDE = 1e-2  # how far from a kink of a unit corners are looked for, over the size of x
 _SHORT = 0.7  # of the way to a unit that is to stay on its side
 _MOVES = 1e-3  # singular value over the largest from which h moves in a direction
 _NOTHING = 1e-4  # |c_j| over the largest that is none: measured 1e-9 … 1e-6 for units that are off
@@ -82,15 +84,28 @@ class Gradients:
         self.moves = np.vstack([self.moves, np.reshape(moves, (-1, at.known.width))])
         self.new = np.append(self.new, np.ones(len(X), dtype=bool))
 
-    def _seek(self, T: Array) -> None:
-        """Corners at which units with these rows (w, c) are on one side, and on the other: some are seldom on."""
-        ways = np.repeat(np.vstack([T, -T]), _SOUGHT, axis=0)
-        self._begin(furthest(headless(self.at.known), ways, self.at.rng), ways)
+    def _seek(self, T: Array, kinks: Sequence[Sequence[Array]]) -> None:
+        """Corners at which units with these rows (w, c) are on one side, and on the other: some are seldom on.
 
-    def signs(self, V: Array, c: Array, known: Mask | None = None) -> tuple[Array | None, Mask]:
+        From where they are as large as can be, and from next to their ``kinks``: there, what none of these has shown of
+        a unit is off.
+        """
+        at, ways = self.at, np.repeat(np.vstack([T, -T]), _SOUGHT, axis=0)
+        X = furthest(headless(at.known), ways, at.rng)
+        for theta, points in zip(T, kinks):
+            some = [points[i] for i in at.rng.permutation(len(points))[:_SOUGHT]]
+            aside = [_ASIDE * (0.1 * np.sqrt(at.dim) + np.linalg.norm(x)) * _normal(at.known, theta, x) for x in some]
+            near = [x + sign * step for x, step in zip(some, aside) for sign in (1.0, -1.0)]
+            X, ways = np.vstack([X, *near]), np.vstack([ways, *[theta] * len(near)])
+        self._begin(X, ways)
+
+    def signs(
+        self, V: Array, c: Array, known: Mask | None = None, kinks: Sequence[Sequence[Array]] = ()
+    ) -> tuple[Array | None, Mask]:
         """ξ (m,) of the units Vh + c behind the known layers, and which are open; None where no signs fit.
 
-        ``known``: which weights are; where others count, they are part of what the gradient is made of.
+        ``known``: which weights are; where others count, they are part of what the gradient is made of; ``kinks``: some
+        of each unit.
         """
         known = np.ones(V.shape, dtype=bool) if known is None else known
         lacking = ~known.all(axis=0)
@@ -102,7 +117,8 @@ class Gradients:
         xi, open_ = tell(self.points, V, c, known)
         while xi is not None and open_.any():
             if (open_ & ~sought).any() and not open_.all():
-                self._seek(np.column_stack([V, c])[open_ & ~sought])
+                some = np.flatnonzero(open_ & ~sought)
+                self._seek(np.column_stack([V, c])[some], [kinks[i] for i in some.tolist()] if kinks else [])
                 sought |= open_
             # few units on, more directions; and those that are open on either side
             Z = self.H @ V.T + c
@@ -207,6 +223,13 @@ def _corner(known: Known, x: Array, rng: np.random.Generator, unit: Array | None
         new = rows[number] - met.T @ (met @ rows[number])
         met = np.vstack([met, new / np.linalg.norm(new)])
     return x
+
+
+def _normal(known: Known, unit: Array, x: Array) -> Array:
+    """The direction in which a unit (w, c) behind the known layers grows at x; zero where it does not."""
+    active, J, _, _, _ = known.region(x)
+    n = unit[active] @ J
+    return np.asarray(n / max(float(np.linalg.norm(n)), 1e-300))
 
 
 def _steps(speed: Array, room: Array) -> Array:
