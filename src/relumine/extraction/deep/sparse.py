@@ -142,10 +142,12 @@ class Gradients:
         V, known = V.copy(), known.copy()
         on, together = (self.many @ V.T + c) * xi > 0.0, self.many > 0.0
         known |= (on.T.astype(float) @ together.astype(float)) == 0.0
-        on = (self.H @ V.T + c) * xi > 0.0
-        columns = np.flatnonzero(~known.all(axis=0))
+        columns, units = np.flatnonzero(~known.all(axis=0)), np.flatnonzero(~known.all(axis=1))
         if not len(columns):
             return V, known
+        self._seek(np.column_stack([V, c])[units], [])
+        self.left += _EACH * int((~known).sum())
+        on = (self.H @ V.T + c) * xi > 0.0
         spare = self.rank - on.sum(axis=1) + 0.3 * self.at.rng.random(len(on))
         for i, j in np.argwhere(~known):
             self.measure(np.where(on[:, i] & self.moves[:, j], spare, -np.inf), _EACH)
