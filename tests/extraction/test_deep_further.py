@@ -7,10 +7,10 @@ import relumine as rl
 from relumine.extraction.deep import probing
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
-from relumine.extraction.deep.further import Next, lines_through, measured_again
+from relumine.extraction.deep.further import Next, everywhere, lines_through, measured_again
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.probing import chosen, sharpened, shown
-from relumine.extraction.deep.sparse import Gradients, _voted
+from relumine.extraction.deep.sparse import Gradients, _affine, _corner, _voted
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.run import Run
 
@@ -109,9 +109,59 @@ def test_signs_from_gradients_that_few_units_explain():
     found, left_open = gradients.signs(flip[:, None] * W, flip * b)
     assert not left_open.any()
     np.testing.assert_array_equal(found, flip)
-    found, left_open = _voted(gradients.points, flip[:, None] * W, flip * b)  # as in larger layers
+    found, left_open = _voted(
+        gradients.points, flip[:, None] * W, flip * b, np.ones(W.shape, dtype=bool)
+    )  # as in larger layers
     assert left_open.sum() < 5
     np.testing.assert_array_equal(found[~left_open], flip[~left_open])
+
+
+def test_around_a_corner_the_box_is_a_sum_over_the_units_that_are_on():
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    tried = 0
+    for x in at.rng.normal(size=(20, 30)) * 3.0:
+        corner = _corner(at.known, x, at.rng)
+        near = np.concatenate(at.known.before(corner[None]), axis=1)
+        assert (np.abs(near) < 1e-9 * (1.0 + np.linalg.norm(corner))).sum() >= 5  # units about to change sides
+        point = _affine(at, corner)
+        if point is None or np.linalg.norm(corner) > 1e3:
+            continue
+        on = W @ point.h + b > 0.0
+        c = np.linalg.lstsq((W[on] @ point.B).T, point.g, rcond=None)[0]
+        assert np.linalg.norm(c @ W[on] @ point.B - point.g) < 1e-6 * np.linalg.norm(point.g)
+        tried += on.sum() < point.B.shape[1]
+    assert tried > 5
+
+
+def test_planes_of_units_are_there_everywhere_and_those_of_maxima_are_not():
+    at = inquiry(0)
+    W, b = TRUTH.hidden[0]
+    assert everywhere(at, W, b)
+    V, a = np.random.default_rng(2).normal(size=(2, 12, 30))
+    pooled = Inquiry(
+        Asked(lambda X: np.maximum((X @ V.T).reshape(-1, 6, 2).max(axis=2), 0.0) @ a[0, :6], at.rng, np.inf, bool),
+        30,
+        at.run,
+    )
+    assert not everywhere(pooled, V[::2] - V[1::2], np.zeros(6))  # where the two of a pool are equal
+    assert not everywhere(pooled, V, np.zeros(12))
+
+
+def test_what_no_kink_shows_is_not_called_known():
+    at = inquiry()
+    theta = np.append(TRUTH.hidden[2][0][4], TRUTH.hidden[2][1][4])
+    surface, lines = surface_of(at, theta)
+    X, F = lines.crossings(surface)
+    j = int((F[:, :-1] > 0.0).mean(axis=0).argmin())
+    surface.points = list(X[F[:, j] == 0.0])  # kinks where one unit in front is off
+    found = surface.settled()
+    assert not found.seen[j]
+    assert found.seen.sum() == len(theta) - 1
+    scale = found.theta[0] / theta[0]
+    np.testing.assert_allclose(found.theta[found.seen], scale * theta[found.seen], atol=1e-9)
+    surface.points = list(X)
+    assert surface.settled().seen.all()
 
 
 def test_weights_that_no_kink_has_shown_come_from_gradients():

@@ -209,6 +209,7 @@ def test_maxima_are_not_called_a_network():
     found = extract_deep(_maxima, 8, Run.of(0, seconds=20.0), budget=4000)
     assert not found.exact
     assert not found.known
+    assert found.unsigned is None
 
 
 def test_the_end_of_the_budget_is_the_end():

@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 from relumine.arrays import Array
 
 
+def passed(W: Array, b: Array) -> NDArray[np.intp]:
+    """For each unit of a layer the one in front that it passes on as it is; −1 where it does not."""
+    alone = (np.count_nonzero(W, axis=1) == 1) & (W.max(axis=1) == 1.0) & (b == 0.0)
+    return np.where(alone, W.argmax(axis=1), -1)
+
+
 class Known:
     """The layers found so far, h_k = relu(W_k h_{k−1} + b_k) with h_0 = x; none at first."""
 
@@ -83,11 +89,18 @@ class Known:
         If the layers are complete and their signs right, the box cannot tell the two apart.
         """
         active, J, shift, rows, offsets = self.region(x)
-        way = rng.normal(size=self.d)
+        # other directions than those of the first layer's rows were asked for when that was all there is
+        way = (
+            rng.normal(size=self.d)
+            if len(self.layers) < 2
+            else rng.normal(size=len(self.layers[0][1])) @ self.layers[0][0]
+        )
+        size = float(np.linalg.norm(way))
         if len(active):
             way -= np.linalg.lstsq(J, J @ way, rcond=None)[0]
-        if np.linalg.norm(way) < 1e-6 * np.sqrt(self.d):
+        if np.linalg.norm(way) < 1e-6 * size:
             return None
+        way *= np.sqrt(self.d) / size
         chart = Chart(x, active, J, shift, J.T, rows, offsets)
         return np.asarray(x + 0.9 * chart.reach(way, 1.0)[1] * way)
 

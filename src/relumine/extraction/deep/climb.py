@@ -81,7 +81,7 @@ def furthest(net: DeepNetwork, R: Array, rng: np.random.Generator) -> Array:
 def corners(known: Known, count: int, rng: np.random.Generator) -> Array:
     """Inputs (count, d) at which the activations of the last known layer go furthest in some direction."""
     ways = directions(known.width, count, rng)
-    return furthest(_headless(known), ways[rng.permutation(len(ways))[:count]], rng)
+    return furthest(headless(known), ways[rng.permutation(len(ways))[:count]], rng)
 
 
 def tops(known: Known, rng: np.random.Generator) -> Array:
@@ -89,7 +89,7 @@ def tops(known: Known, rng: np.random.Generator) -> Array:
 
     And as many at which all of them are on, and small: there the biases of what is behind count most.
     """
-    net, m = _headless(known), known.width
+    net, m = headless(known), known.width
     small = 0.02 * np.exp(rng.normal(size=(m, m)))
     front = len(net.layers) - 1
 
@@ -104,6 +104,7 @@ def tops(known: Known, rng: np.random.Generator) -> Array:
     return np.concatenate([ups, climbed(net, rng.normal(size=(m, known.d)), score, rng).X])
 
 
-def _headless(known: Known) -> DeepNetwork:
+def headless(known: Known) -> DeepNetwork:
+    """The known layers as a network, with an empty head."""
     m = known.width
     return DeepNetwork(known.layers, Network(np.zeros((1, m)), np.zeros(1), np.zeros(1)))

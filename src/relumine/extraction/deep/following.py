@@ -284,7 +284,9 @@ def walked(surface: Surface, rng: Rng, places: int, away: int) -> list[Array]:
             edge = x + step * u
             behind = edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u
             _, _, _, rows, offsets = lift.all.region(behind)
-            number = int(np.abs((rows @ edge + offsets) / np.maximum(np.linalg.norm(rows, axis=1), 1e-300)).argmin())
+            size = np.linalg.norm(rows, axis=1)  # none where all in front is off: no plane
+            off = np.abs(rows @ edge + offsets) / np.where(size > 0.0, size, 1.0)
+            number = int(np.where(size > 0.0, off, np.inf).argmin())
             inside = _onto(surface, edge, u, rows, offsets, number)
             if inside is None or not surface.certain(inside):
                 break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.extraction.deep.box import Asked
@@ -16,12 +17,14 @@ from relumine.extraction.queries import Unanswered
 from relumine.run import Run
 
 Pairs = tuple[Array, Array]
+Mask = NDArray[np.bool_]
 
 
 _MOVES = 25  # pairs of inputs that the known layers cannot tell apart
 _KINKS = 40  # kinks next to which they are looked for: a missing unit shows at each of its own
 # Draws in which to look for rows with digits, the share that must have some, and how much nearer they are drawn else.
 _DRAWS, _SHARE, _NEARER = 24, 0.3, 0.7
+_STRETCHES, _HALVES = 4, 6  # stretches on which a missing unit is looked for, and times that they are halved
 _BEHIND = 3  # units found behind the known layers that make those certain
 
 
@@ -43,6 +46,7 @@ class Inquiry:
         self.certain: tuple[tuple[Array, Array], ...] = ()
         self.doubtful = self.quick = False
         self.unsigned: tuple[Array, Array] | None = None
+        self.beside: Pairs | None = None  # inputs at which the box saw more than known layers, and others at which not
         self._incomplete: tuple[tuple[Array, Array], ...] | None = None
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
         self.mark = 0
@@ -92,15 +96,18 @@ class Inquiry:
         else:
             self._incomplete = layers
 
-    def complete(self, known: Known, kinks: Sequence[Witness] = ()) -> bool:
+    def complete(self, known: Known, kinks: Sequence[Witness] = (), also: Sequence[Array] = ()) -> bool:
         """Whether the box depends on nothing but the activations of these layers, as far as moves show.
 
         Moves start at random inputs, on both sides of ``kinks``, and where one unit in front of the last layer is far
         larger than the others, or all are small: behind one layer, a unit that is on anywhere is on at one of those.
+        ``also``: further inputs from which they start.
         """
+        self.beside = None
         scale = 2.0 ** self.rng.uniform(-1.0, 1.5, size=(_MOVES, 1))
         starts = list(scale * self.rng.normal(size=(_MOVES, self.dim)))
         starts += [w.point + side * w.gap * w.along for w in kinks for side in (-0.25, 0.25)]
+        starts += list(also)
         if len(known.layers) > 1:
             front = Known(self.dim, known.layers[:-1])
             if not self._unmoved(known, [*tops(front, self.rng), *extremes(front)]):
@@ -108,14 +115,38 @@ class Inquiry:
         return self._unmoved(known, starts)
 
     def _unmoved(self, known: Known, starts: list[Array]) -> bool:
-        """Whether the answers stay the same under moves that the known layers cannot see."""
+        """Whether the answers stay the same under moves that the known layers cannot see; else where they do not."""
+        X, same = self.told(known, starts)
+        if not same.all() and same.any():
+            self.beside = (X[~same], X[same])
+        return bool(same.all())
+
+    def told(self, known: Known, starts: Sequence[Array]) -> tuple[Array, Mask]:
+        """Those of the inputs from which such a move can be made, and at which of them the answers stay the same."""
         moves = [(x, other) for x in starts if (other := known.unseen_move(x, self.rng)) is not None]
         X = np.reshape(moves, (-1, 2, self.dim))
         X = X[self.ask.digits(X.reshape(-1, self.dim)).reshape(-1, 2).all(axis=1)]
         if not len(X):
-            return True
+            return X[:, 0], np.ones(0, dtype=bool)
         y = self.ask(X.reshape(-1, self.dim)).reshape(-1, 2)
-        return bool((np.abs(y[:, 0] - y[:, 1]) <= 1e-7 * (np.abs(y).max() + 1e-300)).all())
+        return X[:, 0], np.asarray(np.abs(y[:, 0] - y[:, 1]) <= 1e-7 * (np.abs(y).max() + 1e-300))
+
+    def narrowed(self, known: Known) -> Pairs | None:
+        """Short stretches, at one end of which the box sees more than is known and not at the other.
+
+        Where it does, a unit that is missing is on; so that one changes sides in between, or all units behind it do.
+        """
+        if self.beside is None:
+            return None
+        out, good = self.beside
+        out = out[self.rng.permutation(len(out))[:_STRETCHES]]
+        good = np.array([good[np.linalg.norm(good - x, axis=1).argmin()] for x in out])
+        for _ in range(_HALVES):
+            for i, middle in enumerate(0.5 * (out + good)):
+                X, same = self.told(known, [middle])
+                if len(X):
+                    (good if same[0] else out)[i] = middle
+        return out, good
 
     def between(self, out: Array, good: Array) -> Pairs:
         """Pairs of inputs, one of which shows something that the other does not."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.extraction.deep.box import ROUNDING, Asked
-from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.charts import Known, passed
 
 Mask = NDArray[np.bool_]
 
@@ -25,8 +25,12 @@ _SHARP = 1e-8  # least change by the bend over the size of the answers: seven di
 _NOTHING = 1e-5  # smallest over second smallest singular value: measured 1e-12 … 1e-9 for the points of one unit
 _FINE = 1e-8  # error of weights that all points determine well; of others it was up to 1e-4
 _SAME = 1e-8  # |θ·φ| over ‖θ‖‖φ‖ at a kink of the surface: measured 1e-12 … 1e-10
+_LEAST = 3  # entries that must be known, the constant among them
 _COMMON, _MOSTLY = 4, 0.9  # points of one surface that must be on another, and share of those where that is known
 _KNOWN = 1e-7  # the part of φ in ``free`` that is none: rounding leaves 1e-12
+# Singular value of the points' φ, over the largest, below which its direction is not seen. Measured 5e-3 for the least
+# that was, 4e-15 for others: a unit that is seldom off has kinks only where some units in front of it are all off.
+_THIN = 1e-8
 
 
 class Lift:
@@ -43,6 +47,10 @@ class Lift:
         layers = [len(b) for _, b in known.layers]
         entries = [np.full(k, -1) for k in layers[:-1]]
         entries += [self.m + np.arange(k) for k in layers[-1:]] + [np.arange(self.m)]
+        if len(layers) > 1:  # what is passed on changes where the unit in front does
+            front = passed(*known.layers[-1])
+            on = np.flatnonzero(front >= 0)
+            entries[-3][front[on]], entries[-2][on] = self.m + on, -1
         self.entry = np.concatenate(entries)
 
     def __call__(self, X: Array, s: Array) -> Array:
@@ -134,6 +142,34 @@ class Surface:
         Q[rest, self.seen.sum() :] = U
         found = only(self.lift(np.array(self.points), self.s) @ Q)
         return None if found is None else (np.asarray(Q @ found[0]), found[1])
+
+    def settled(self) -> Surface | None:
+        """The same with ``seen`` and ``free`` as all points together tell; None where they tell next to nothing.
+
+        All θ that the points allow are a subspace N, of which this is one: what is free are those of N that vanish
+        where θ is known. Which entries these are is not said, so the most that can be are taken.
+        """
+        F = self.lift(np.array(self.points), self.s)
+        F = F / np.linalg.norm(F, axis=1, keepdims=True)
+        scale = np.linalg.norm(F, axis=0)
+        scale = np.where(scale > _THIN, scale, 1.0)
+        s, Vt = np.linalg.svd(F / scale, full_matrices=True)[1:]
+        rank = min(int((s > _THIN * s[0]).sum()), len(scale) - 1)
+        N = np.linalg.qr(Vt[rank:].T / scale[:, None])[0]
+        best = None
+        for row in N:
+            free = N @ np.linalg.svd(row[None], full_matrices=True)[2][1:].T  # those of N that vanish at this entry
+            theta = N @ (N.T @ self.theta)
+            theta = theta - free @ (free.T @ theta)
+            seen = np.linalg.norm(free, axis=1) <= _KNOWN
+            new = Surface(self.lift, self.s, theta, seen, self.points, self.error, free if free.size else None)
+            # θ·φ may vanish around a point, as what is off there does: that is no surface
+            if (best is None or seen.sum() > best.seen.sum()) and seen[-1] and new.slope(self.points[0]).any():
+                best = new
+        if best is None or best.seen.sum() < _LEAST or np.linalg.norm(best.theta[best.seen]) <= _KNOWN:
+            return None
+        best.theta = best.theta / np.linalg.norm(best.theta)
+        return best
 
     def joins(self, other: Surface) -> bool:
         """Whether the other is the same, by its points where this one is known; then this one learns from all of them.

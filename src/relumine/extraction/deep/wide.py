@@ -12,9 +12,10 @@ from relumine.arrays import Array
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.confirm import Found
 from relumine.extraction.deep.following import followed, holds
-from relumine.extraction.deep.further import Next, ended, on_known, rebased
+from relumine.extraction.deep.further import Next, ended, everywhere, on_known, rebased
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
+from relumine.extraction.deep.passing import passing
 from relumine.extraction.deep.places import breaks, chords
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
@@ -78,9 +79,9 @@ def behind(
 
 def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
     """One layer after the other, while their signs can be told at once."""
-    precise = False
+    precise, begun = False, list[Surface]()
     while True:
-        search = Next(at, free, precise)
+        search = Next(at, free, precise, begun)
         result = search.all(turns)
         if isinstance(result, Found):
             return result
@@ -89,12 +90,30 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         if k >= _DEPTH:
             raise Stop(f"more than {_DEPTH} layers")
         V, c, free = np.array([u.w for u in units]), np.array([u.c for u in units]), search.rest()
-        if xi is None:
+        if xi is None and not search.further:
             return behind(at, V, c, free, turns)
         at.doubtful |= not all(u.known.all() for u in units)
-        at.known = Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c)))
-        at.say(f"layer {k}: {len(c)} units")
         precise = True
+        if xi is None:
+            begun = _passed(at, V, c, free, turns)
+            continue
+        at.known, begun = Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c))), []
+        at.say(f"layer {k}: {len(c)} units")
+
+
+def _passed(at: Inquiry, V: Array, c: Array, free: list[Witness], turns: int) -> list[Surface]:
+    """One more known layer, with units that no input turns off beside those that show; units of the next one."""
+    front, k = at.known, len(at.known.layers) + 1
+    try:
+        at.known = passing(front, V, c)
+        search = Next(at, free, True)
+        found = search.passed(front, V, c, turns)
+    finally:
+        at.known = front
+    at.known = Known(at.dim, (*front.layers, (found.W, found.b)))
+    at.doubtful |= found.on > 0  # some input may turn them off, after all
+    at.say(f"layer {k}: {len(c)} units, and {found.on} that no input seems to turn off")
+    return found.surfaces
 
 
 def _wide(at: Inquiry) -> bool:
@@ -192,8 +211,8 @@ class _Surfaces:
                 if surface is not None and self.persists(surface):
                     if not any(old.joins(surface) for old in self.surfaces):
                         self.surfaces.append(surface)
-                    if self.lift.m and not self.at.known.layers and len(self.surfaces) >= _BEHIND:
-                        self.at.unsigned = (self.lift.V, self.lift.c)  # before, they may be planes of something else
+                    if len(self.surfaces) == _BEHIND:
+                        self.offer()
                     if self.grows and self.oriented() is not None:
                         return
                     failed = 0
@@ -201,6 +220,12 @@ class _Surfaces:
             failed += 1
             if failed > most:
                 return
+
+    def offer(self) -> None:
+        """The planes of an open first layer, for who asks how far it went, unless they are planes of something else."""
+        at, V, c = self.at, self.lift.V, self.lift.c
+        if len(c) and not at.known.layers and at.unsigned is None and everywhere(at, V, c):
+            at.unsigned = (V, c)
 
     def oriented(self) -> Array | None:
         """The signs of the open layer; of one that grows only from more equations than signs."""

@@ -1,0 +1,84 @@
+"""Layers with units that no input turns off."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relumine.extraction.deep.charts import Known, passed
+from relumine.extraction.deep.passing import passing, settled
+from relumine.extraction.deep.surfaces import Lift, Surface
+
+RNG = np.random.default_rng(3)
+FRONT = Known(9, ((RNG.normal(size=(6, 9)), RNG.normal(size=6)),))
+V, C = RNG.normal(size=(4, 6)), RNG.normal(size=4)
+X = RNG.normal(size=(400, 9)) * 4.0
+A, B = RNG.normal(size=(5, 4)), np.abs(RNG.normal(size=(2, 6)))  # h ≥ 0: what has positive weights is always on
+P = RNG.normal(size=(5, 2))
+FLIP = np.array([1.0, -1.0, -1.0, 1.0])
+
+
+def next_layer(on: int) -> list[Surface]:
+    """Units A relu(ξz) + P(Bh) + e of the next layer, each off at half of the inputs X, behind `passing`."""
+    d = (1.0 - FLIP) / 2.0
+    theta = np.column_stack([A, -(A * d) @ V + P[:, :on] @ B[:on], np.zeros(5)])
+    lift = Lift(passing(FRONT, V, C))
+    theta[:, -1] = -np.median(lift(X, np.zeros(0)) @ theta.T, axis=0)
+    surfaces = []
+    for row in theta:
+        z = lift(X, np.zeros(0)) @ row
+        points = [bisected(lift, row, a, b) for a, b in zip(X[z > 0.0][:60], X[z < 0.0])]
+        surfaces.append(Surface(lift, np.zeros(0), row, np.ones(len(row), dtype=bool), points))
+    return surfaces
+
+
+def bisected(lift: Lift, theta: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    for _ in range(60):
+        middle = 0.5 * (a + b)
+        a, b = (middle, b) if lift(middle[None], np.zeros(0))[0] @ theta > 0.0 else (a, middle)
+    return 0.5 * (a + b)
+
+
+@pytest.mark.parametrize("on", [0, 1, 2])
+def test_signs_and_what_is_always_on_come_from_the_units_behind(on: int) -> None:
+    surfaces = next_layer(on)
+    found = settled(FRONT, V, C, surfaces, np.random.default_rng(0))
+    assert found is not None
+    assert found.on == on
+    np.testing.assert_allclose(found.W[:4], FLIP[:, None] * V)
+    np.testing.assert_allclose(found.b[:4], FLIP * C)
+    if on:  # the same span, and never off
+        rest = B[:on] - B[:on] @ np.linalg.pinv(found.W[4:]) @ found.W[4:]
+        assert np.abs(rest).max() < 1e-9
+        assert (FRONT(RNG.normal(size=(2000, 9)) * 5.0) @ found.W[4:].T + found.b[4:] > 0.0).all()
+
+
+@pytest.mark.parametrize("on", [0, 2])
+def test_units_of_the_next_layer_stay_what_they_are(on: int) -> None:
+    surfaces = next_layer(on)
+    found = settled(FRONT, V, C, surfaces, np.random.default_rng(0))
+    assert found is not None
+    assert len(found.surfaces) == len(surfaces)
+    for old, new in zip(surfaces, found.surfaces):
+        some = X[[new.certain(x) for x in X]]  # its points may not show all of it
+        assert len(some) > 100
+        z, other = old.value(some), new.value(some)
+        np.testing.assert_allclose(other * (z @ z) / (z @ other), z, atol=1e-6 * np.abs(z).max())
+
+
+def test_two_units_of_the_next_layer_do_not_tell() -> None:
+    assert settled(FRONT, V, C, next_layer(1)[:2], np.random.default_rng(0)) is None
+
+
+def test_a_unit_that_is_no_map_of_these_units_is_not_taken() -> None:
+    surfaces = next_layer(0)
+    surfaces[0].theta = surfaces[0].theta + 0.1 * np.append(np.zeros(4), RNG.normal(size=7))
+    found = settled(FRONT, V, C, surfaces, np.random.default_rng(0))
+    assert found is None or found.on > 0
+
+
+def test_what_is_passed_on_changes_where_the_unit_in_front_does() -> None:
+    known = passing(FRONT, V, C)
+    np.testing.assert_array_equal(passed(*known.layers[-1]), [-1, -1, -1, -1, 0, 1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(Lift(known).entry, [4, 5, 6, 7, 8, 9, 0, 1, 2, 3, *[-1] * 6])
+    np.testing.assert_array_equal(known(X)[:, 4:], FRONT(X))
