@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Callable
@@ -125,3 +126,21 @@ def test_the_walks_are_in_the_order_of_calls(walk: str, tmp_path: Path) -> None:
     assert {name for name, i in at.items() if i is None} <= seldom
     order = [i for name, i in at.items() if i is not None]
     assert order == sorted(order), at
+
+
+def test_a_status_is_decided_by_a_judge_alone() -> None:
+    """Elsewhere a status is only compared with another, or looked up."""
+    decided = set()
+    for path in (ROOT / "src" / "relumine").rglob("*.py"):
+        if path.stem == "judge" or path.parent.name == "results":
+            continue
+        tree = ast.parse(path.read_text())
+        looked_at = [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+        looked_at += [key for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys if key]
+        looked_at += [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "_verdict"]
+        fine = {id(part) for node in looked_at for part in ast.walk(node)}
+        for node in ast.walk(tree):
+            status = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Status"
+            if status and id(node) not in fine:
+                decided.add(f"{path.name}:{node.lineno}")
+    assert not decided

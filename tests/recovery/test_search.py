@@ -13,7 +13,7 @@ from relumine.activations import RELU, get
 from relumine.data.sources import as_samples
 from relumine.fit.levenberg import minimise
 from relumine.fit.projection import Linearisation, project
-from relumine.fit.prune import POLISH
+from relumine.fit.prune import POLISH, SEARCH
 from relumine.fit.rows import MemoryRows, prepare
 from relumine.fit.sign_free import shape_of
 from relumine.fit.starts import (
@@ -407,3 +407,16 @@ def test_the_fisher_matrix_of_an_exact_fit_is_formed_where_it_may_be_singular() 
     assert coarse.status is Status.EXACT
     assert coarse.standard_errors is not None
     assert coarse.certificate.condition < 1e8
+
+
+def test_of_many_widths_all_about_the_best_one_are_looked_at() -> None:
+    """A wide student is walked down in strides, and then unit by unit where it matters."""
+    truth, task = task_of(4, 44, 8, 0, noise=0.01)
+    U = np.vstack([directions(truth), random_directions(np.random.default_rng(0), 16, 5)])
+    looked = search.Search(task, 1, Run.of(0))
+    fits = widths._widths(looked, minimise(task.rows, task.shape, U, SEARCH))
+    assert fits is not None
+    best = min(fits, key=lambda width: looked.bic(fits[width]))
+    assert 33 < best < 60
+    assert {best - 1, best + 1} <= set(fits)
+    assert not set(range(min(fits), 61)) <= set(fits)  # but not all of them

@@ -185,8 +185,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         if choice.width:
             starts = choice.starts[: self.members] if init is None else [init]
             net = average([[*problem.onward(start, [self.alpha_], _STEPS)][-1] for start in starts])
-        vector = samples.y.ndim == 1
-        self.network_ = Network(net.W, net.b, net.a[0], sigma, net.v[0], net.c[0]) if vector else net
+        self.network_ = net.plain() if samples.vector else net
         self._moves = [*self._moves, Reach.of(problem.white, samples.X)]
 
     def _say_entries(self, X: Array, numbers: Numbers, wrong: Numbers) -> None:

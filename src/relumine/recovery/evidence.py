@@ -257,7 +257,7 @@ def _confirmations(task: Task, inference: Inference) -> Confirmations:
     found, aside = inference.confirmation, same_rows(task.held.X)[1] if task.held.n else 0
     if found is None:
         return Confirmations(aside)
-    noise = np.maximum(inference.noise, task.digits.rounding) / task.units
+    noise = np.maximum(inference.noise, task.digits.rounding) / task.scale
     press = found.left_out[task.bent] / np.maximum(noise[task.bent], np.finfo(float).tiny)
     carried = float(found.carried[task.bent].min(initial=np.inf))
     alone = found.alone
@@ -267,17 +267,17 @@ def _confirmations(task: Task, inference: Inference) -> Confirmations:
 
 
 def _held_out(task: Task, net: Network, inference: Inference, spare: int) -> HeldOut:
-    """The rows set aside: root mean square error of each output, in the task's units, in its three readings."""
+    """The rows set aside: root mean square error of each output, on the task's scale, in its three readings."""
     truth, weight = task.held.y, task.held.weight
-    error = (net(task.held.X).reshape(truth.shape) - truth) / task.units
+    error = (net(task.held.X).reshape(truth.shape) - truth) / task.scale
     held = np.sqrt(np.average(error**2, axis=0, weights=weight))
     # an output that looked affine was judged so at rounding error, and must be affine to that here, too
     limit = np.where(task.bent, _ROUNDED * task.rounding, _AFFINE)
     return HeldOut(
         rows=task.held.n,
-        error=float(np.max(held * task.units / np.where(task.spread > 0.0, task.spread, task.units))),
+        error=float(np.max(held * task.scale / np.where(task.spread > 0.0, task.spread, task.scale))),
         rounding=not bool((held > limit).any()),
-        excess=float(np.mean((held / np.maximum(inference.noise / task.units, task.rounding)) ** 2)),
+        excess=float(np.mean((held / np.maximum(inference.noise / task.scale, task.rounding)) ** 2)),
         limit=float(fdtri(truth.size, spare, 1.0 - _CHANCE)),  # Fisher's ratio; scipy.stats takes a second to import
     )
 
