@@ -132,3 +132,20 @@ def test_arrays_cannot_be_changed():
 def test_planted_refuses_sizes_that_are_none(sizes):
     with pytest.raises(rl.InvalidInput):
         rl.planted.deep(sizes)
+
+
+@pytest.mark.parametrize("net", [rl.planted.network(2, 3, rng=0, outputs=2), rl.planted.deep((2, 3, 2, 1), rng=0)])
+def test_a_network_among_more_inputs_is_the_same_function(net):
+    X, at = np.random.default_rng(0).normal(size=(20, 5)), np.array([3, 1])
+    wide = net.embedded(at, 5)
+    assert wide.d == 5
+    np.testing.assert_allclose(wide(X), net(X[:, at]), rtol=0.0, atol=1e-14)
+
+
+def test_the_only_output_as_a_plain_number():
+    net = rl.planted.network(2, 3, rng=0, outputs=1).replace(v=np.ones((1, 2)), c=np.ones(1))
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    plain = net.plain()
+    assert plain.q is None
+    np.testing.assert_allclose(plain(X), net(X)[:, 0], rtol=0.0, atol=1e-14)
+    assert plain.plain() is plain

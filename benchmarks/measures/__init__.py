@@ -32,6 +32,7 @@ _NAMES = (
     "decoding",
     "sgd",
     "catalogue",
+    "evidence",
     "width_unknown",
     "tensors",
     "tensor_method",
@@ -54,7 +55,7 @@ _NAMES = (
 # Rates, and CPU seconds compared within the measure: these can share a machine. The others have it to themselves.
 TOGETHER = ("rates", "frontier", "beside", "trace", "ablation", "catalogue", "width_unknown", "regressor")
 TOGETHER += ("tensors", "tensor_method")
-TOGETHER += ("zhong", "noise", "first_steps", "smooth", "advice")
+TOGETHER += ("zhong", "noise", "evidence", "first_steps", "smooth", "advice")
 
 
 class Measure(Protocol):

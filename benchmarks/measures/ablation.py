@@ -3,8 +3,8 @@
 The search is Levenberg–Marquardt with the linear parameters projected out, from a start of random or spectral
 directions, with 1.5 times the units or just as many, in the sign-free form |z|/2 (plus affine part) or the ordinary
 form max(z, 0). A variant starts again until a fit is exact or its time (five times relumine's) is over. With cycles it
-goes on from its own network, random units beside it, and starts afresh every few cycles; with early signs a fit that is
-near is tried without its affine part.
+goes on from its own network, random units beside it, and starts afresh every few cycles; with renewed units those that
+matter least are left out before; with early signs a fit that is near is tried without its affine part.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from relumine.fit.prune import SEARCH, polish, prune
 from relumine.fit.sign_free import shape_of
 from relumine.fit.starts import random_directions, second_moment_span, span_directions
 from relumine.recovery import rounds
+from relumine.recovery.search import KEPT
 from relumine.recovery.task import make_task
 from relumine.run import Run
 
@@ -45,7 +46,8 @@ MINUTES = (15.0, 0.4)
 TOGGLES = [
     *((*parts, "") for parts in product((True, False), (1.5, 1.0), (True, False))),
     (True, 1.5, False, "cycles"),
-    (True, 1.5, False, "cycles and early signs"),
+    (True, 1.5, False, "cycles, renewed units"),
+    (True, 1.5, False, "cycles, renewed units and early signs"),
 ]
 CYCLES = 8  # until a fresh start
 # samples per parameter below which starts stick: there only what goes on after a start is compared
@@ -56,7 +58,8 @@ def search(planted: Planted, seconds: float, seed: int, toggle: Toggle) -> Row:
     """Starts and cycles until one is exact: how many, how long, and whether."""
     sign_free, factor, spectral, after = toggle
     if after:
-        return cycles(planted, seconds, seed, factor, signs="signs" in after)
+        kept = KEPT if "renewed" in after else 1.0
+        return cycles(planted, seconds, seed, factor, kept, signs="signs" in after)
     truth, X, y = planted
     rng, began, row = np.random.default_rng(seed), now(), {"exact": False, "starts": 0}
     task = make_task(as_samples(X, y), RELU, rng)
@@ -75,7 +78,7 @@ def search(planted: Planted, seconds: float, seed: int, toggle: Toggle) -> Row:
     return row | {"seconds": now() - began}
 
 
-def cycles(planted: Planted, seconds: float, seed: int, factor: float, *, signs: bool) -> Row:
+def cycles(planted: Planted, seconds: float, seed: int, factor: float, kept: float, *, signs: bool) -> Row:
     """The same with cycles, as :mod:`relumine.recovery.rounds` makes them."""
     truth, X, y = planted
     rng, began, row = np.random.default_rng(seed), now(), {"exact": False, "starts": 0}
@@ -87,7 +90,7 @@ def cycles(planted: Planted, seconds: float, seed: int, factor: float, *, signs:
             if fit is None or turn % (CYCLES + 1) == 0:
                 U = random_directions(rng, k, task.rows.columns)
             else:
-                U = rounds.widened(fit, k - truth.m, rng)
+                U = rounds.renewed(fit, ceil(kept * truth.m), k, rng)
             fit = rounds.contracted(task, minimise(task.rows, task.shape, U, rounds.STUDENT), truth.m, run, "")
             if signs and not task.is_exact(fit.at.squares):
                 fit = rounds.signed(task, fit, run, "") or fit
@@ -123,7 +126,12 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
 
 def section(report: Row) -> str:
     cycled = any("cycles" in name for row in report["rows"] for name in row["variants"])
-    more = "; cycles, which count as starts here, and signs as soon as a fit is near" if cycled else ""
+    more = (
+        "; cycles, which count as starts here, with all units kept or those that matter least renewed, and signs as "
+        "soon as a fit is near"
+        if cycled
+        else ""
+    )
     parts = [
         "## What each part contributes",
         "The search of `recover` ([how it works](recover.md)) with parts left out: the sign-free form |z|/2 or the "

@@ -1,4 +1,4 @@
-"""The one kind of array in the package, double precision, and two questions that many modules ask of arrays.
+"""The one kind of array in the package, double precision, and what many modules do with arrays.
 
 Other kinds of arrays are spelled out where they are needed.
 """
@@ -22,6 +22,19 @@ def unit_rows(W: NDArray[np.floating]) -> Array:
     """
     norms = np.linalg.norm(W, axis=1, keepdims=True)
     return np.asarray(W / np.where(norms > 0.0, norms, 1.0))
+
+
+def among(values: Array, at: NDArray[np.intp], d: int, fill: float = 0.0) -> Array:
+    """The columns of ``values`` (…, k) as columns ``at`` (k,) of d, and ``fill`` in the others.
+
+    Examples
+    --------
+    >>> among(np.array([[1.0, 2.0]]), np.array([0, 2]), 4)
+    array([[1., 0., 2., 0.]])
+    """
+    wide = np.full((*values.shape[:-1], d), fill)
+    wide[..., at] = values
+    return wide
 
 
 def is_single(x: Array) -> bool:

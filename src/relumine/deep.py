@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations, formats
 from relumine.activations import Activation
-from relumine.arrays import Array
+from relumine.arrays import Array, among
 from relumine.formats import LAYERS, UNLABELLED, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
 from relumine.network import Network, _real, _torch, row_chunks
@@ -240,6 +240,13 @@ class DeepNetwork:
             columns = rows
         head = self.head.replace(W=self.head.W[:, columns], v=self.head.v[..., columns])
         return DeepNetwork(layers, head.permuted(orders[-1]))
+
+    def embedded(self, at: NDArray[np.intp], d: int) -> DeepNetwork:
+        """The same function of the inputs ``at`` (k,) among d: the others have weight 0."""
+        if not self.layers:
+            return DeepNetwork((), self.head.embedded(at, d))
+        (W, b), *others = self.layers
+        return DeepNetwork([(among(W, at, d), b), *others], self.head)
 
     def absorbed(self, X: ArrayLike) -> tuple[DeepNetwork, Census]:
         """The same function on inputs like X without the units that are idle there, and the units that still are.

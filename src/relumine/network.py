@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations, formats
 from relumine.activations import Activation
-from relumine.arrays import Array, unit_rows
+from relumine.arrays import Array, among, unit_rows
 from relumine.formats import LAYERS, ONE_LAYER, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
@@ -218,6 +218,14 @@ class Network:
         """Keep (and reorder) the units ``order``."""
         index = np.asarray(order, dtype=np.intp)
         return self.replace(W=self.W[index], b=self.b[index], a=self.a[..., index])
+
+    def embedded(self, at: NDArray[np.intp], d: int) -> Network:
+        """The same function of the inputs ``at`` (k,) among d: the others have weight 0."""
+        return self.replace(W=among(self.W, at, d), v=among(self.v, at, d))
+
+    def plain(self) -> Network:
+        """The first output alone, as a plain number: a (m,), v (d,) and c ()."""
+        return self if self.q is None else self.replace(a=self.a[0], v=self.v[0], c=self.c[0])
 
     def merge(self, tol: float = 1e-9) -> Network:
         """Merge units that are equal within ``tol`` (up to scale and sign where σ allows), drop those with a ≈ 0.

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relumine.data.sources import Source, count, materialise, open_source, take
+from relumine.data.sources import Source, WithoutRows, count, materialise, open_source, take
 from relumine.data.sources.chunks import read_ahead
+from relumine.data.sources.constant import without_constants
 from relumine.results import InvalidInput
 
 RNG = np.random.default_rng(0)
@@ -258,3 +259,30 @@ def test_an_error_of_the_reader_or_of_the_work_arrives_and_stops_the_thread() ->
         open_source(pairs()).reduce(fail)
     time.sleep(0.3)
     assert not any(t.name == "relumine-read-ahead" for t in threading.enumerate())
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "npy"])
+def test_a_source_without_some_rows_counts_and_numbers_the_others(kind: str, tmp_path: Path) -> None:
+    out = np.array([0, 19, 20, 52])
+    source = saved(tmp_path, kind)
+    count(source)
+    rest = WithoutRows(source, out)
+    assert rest.n == 49
+    assert count(rest) == 49
+    np.testing.assert_array_equal(np.concatenate([c.X for c in rest.chunks(7)]), np.delete(X, out, axis=0))
+    np.testing.assert_array_equal(rest.rows_at(np.array([1, 20])).X, X[[1, 20]])  # numbered as in the whole source
+
+
+@pytest.mark.parametrize("kind", ["array", "list"])
+def test_constant_inputs_are_left_out_unless_none_varies(kind: str) -> None:
+    def opened(Z: np.ndarray) -> Source:
+        return open_source(Z, Y) if kind == "array" else open_source([(Z[:20], Y[:20]), (Z[20:], Y[20:])])
+
+    Z = X.copy()
+    Z[:, 1] = 3.0
+    fewer, kept = without_constants(opened(Z))
+    assert kept.tolist() == [0, 2]
+    np.testing.assert_array_equal(materialise(fewer).X, X[:, [0, 2]])
+    same, all_of_them = without_constants(opened(np.full_like(X, 3.0)))
+    assert same.d == 3
+    assert all_of_them.tolist() == [0, 1, 2]

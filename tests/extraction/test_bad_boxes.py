@@ -86,6 +86,23 @@ def test_it_is_no_network(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(saved["y"], result.y)
 
 
+@pytest.mark.parametrize("bad", [lambda X: np.zeros((len(X), 3)), lambda X: np.zeros(len(X) + 1)])
+def test_a_first_answer_of_another_shape_decides_nothing(bad) -> None:
+    answers = iter([bad])
+    result = extract(lambda X: next(answers, NET)(X), dim=D, rng=0, pause=0.0)
+    assert result.status is Status.EXACT
+    assert result.network.q is None
+    assert len(result.y) == len(result.X)
+
+
+def test_a_number_of_outputs_that_changes_with_the_rows_is_an_error() -> None:
+    def box(X: np.ndarray) -> np.ndarray:
+        return np.zeros((len(X), 3)) if len(X) % 2 else NET(X)
+
+    with pytest.raises(InvalidInput, match="outputs came before, and now"):
+        extract(box, dim=D, rng=0, pause=0.0)
+
+
 def test_one_call_in_ten_fails(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
 

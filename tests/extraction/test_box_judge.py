@@ -24,6 +24,8 @@ GOOD = BoxEvidence(found="3 units", fresh=300, residual=1e-15)
         ({"left": "something is left"}, Status.NOT_RECOVERED, "but something is left"),
         ({"repeats": False}, Status.NOT_RECOVERED, "does not repeat itself"),
         ({"other": "depth=2 was asked for."}, Status.NOT_RECOVERED, "depth=2"),
+        ({"other": "depth=2 was asked for.", "wrong": 1}, Status.NOT_RECOVERED, "1 of 300 fresh"),
+        ({"other": "depth=2 was asked for.", "repeats": False}, Status.NOT_RECOVERED, "does not repeat itself"),
         ({"ended": "the time is over"}, Status.INTERRUPTED, "the time is over"),
         ({"kind": "It is a tree."}, Status.NOT_RECOVERED, "It is a tree."),
         ({"reason": "no unit", "layers": (4,)}, Status.NOT_RECOVERED, "1 layer is certain (4 units). The search"),
@@ -35,7 +37,7 @@ def test_every_fact_has_its_verdict(facts: dict[str, object], status: Status, wo
     assert found is status
     assert word in message
     shown = certificate(e)
-    confirmed = 300 if status.ok or "other" in facts else 0
+    confirmed = 300 if status.ok or [*facts] == ["other"] else 0
     assert shown.confirmed == confirmed
     assert bool(shown.proves) == bool(confirmed)
     assert (shown.unseen < 0.01) == bool(confirmed)

@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relumine.extraction import log as module
+from relumine.extraction import queries
+from relumine.extraction.boxes import open_box
 from relumine.extraction.log import Log
+from relumine.extraction.queries import Manner, Queries
 
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 3), st.booleans())
@@ -45,3 +48,13 @@ def test_what_was_asked_is_copied() -> None:
     log.append(X, np.zeros((2, 1)))
     X[:] = 7.0
     np.testing.assert_array_equal(log.whole()[0], np.zeros((2, 3)))
+
+
+def test_a_log_that_takes_long_to_write_is_written_less_often(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([100.0, 103.0])  # before and after a write
+    log = Queries(open_box(lambda X: X[:, 0]), 2, Manner(save=tmp_path / "log.npz"))
+    log.ask(np.ones((3, 2)))
+    with monkeypatch.context() as patch:
+        patch.setattr(queries.time, "monotonic", lambda: next(clock))
+        log.save()
+    assert log._every == 60.0  # twenty times as long

@@ -127,6 +127,17 @@ def test_rows_of_a_tail_confirm_nothing_if_they_are_as_many_as_its_parameters(d)
     assert one_more.alone == one_more.units == ()
 
 
+def test_rows_that_confirm_nothing_say_nothing_about_the_noise():
+    X, net = tail(2, 3)
+    X = np.column_stack([X, np.ones(200)])
+    behind = net(X[:, :-1])[:, 0] > 0.0
+    y = net(X[:, :-1]) + np.where(behind, 1e3, 0.1)[:, None]  # whatever these three are: a fit would follow them
+    rows = MemoryRows(X, y, None, NOTHING)
+    found = leverage.confirmation(rows, model_of(net), factor_of(rows, net, NOTHING))
+    assert found.left_out[0] == pytest.approx(0.1, rel=1e-6)
+    assert found.carried[0] == pytest.approx(197.0, rel=1e-6)
+
+
 def test_copies_of_a_row_count_once():
     X, net = tail(2, 3)
     behind = np.flatnonzero(net(X)[:, 0] > 0.0)

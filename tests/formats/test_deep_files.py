@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import relumine as rl
-from relumine.formats import read_labels
+from relumine.formats import LAYERS, read_labels
 
 NETS = [
     rl.planted.deep((5, 4, 3, 1), rng=0),
@@ -89,6 +89,17 @@ def test_one_changed_byte_never_changes_a_number(suffix, tmp_path):
             continue
         assert (back.activation, back.q) == (net.activation, net.q)
         assert rl.metrics.parameter_error(net, back) == 0.0, at
+
+
+@pytest.mark.parametrize(
+    ("outputs", "rows", "biases", "skips"),
+    [("plain", 2, 2, None), ("plain", 1, 2, None), ("plain", 1, 1, 2), ("3", 2, 2, None), ("", 1, 1, None)],
+)
+def test_outputs_that_are_declared_must_be_there(outputs, rows, biases, skips):
+    arrays = {"W0": np.ones((4, 3)), "b0": np.ones(4), "W1": np.ones((2, 4)), "b1": np.ones(2)}
+    arrays |= {"W2": np.ones((rows, 2)), "b2": np.ones(biases)} | ({} if skips is None else {"v": np.ones((skips, 2))})
+    with pytest.raises(rl.ModelFileError, match="output is declared"):
+        LAYERS.parameters("a file", arrays, {"outputs": outputs}, True)
 
 
 def test_names_of_the_inputs_are_kept(tmp_path):

@@ -149,9 +149,11 @@ def test_an_affine_function_behind_an_offset_is_still_affine():
 
 @seeds(23, 24)
 def test_few_rows_are_not_called_noisy(seed):
+    """Now and then forty rows are enough: what is called exact then is so."""
     net, X = rl.planted.network(4, 5, rng=seed), np.random.default_rng(seed).normal(size=(40, 4))
     found = rl.recover(X, net(X), width=5, rng=0, starts=6, on_failure="return")
-    assert not found.ok
+    assert found.status is not Status.NOISY
+    assert not found.ok or rl.metrics.parameter_error(net, found.network) < 1e-9
 
 
 @seeds(0)

@@ -48,12 +48,11 @@ def test_activations_are_taken_or_refused_as_declared(name: str, sigma: str) -> 
         ({"outputs": 3}, "y"),
         ({"weighted": True}, "sample_weight"),
         ({"checkpoint": True}, "checkpoint"),
-        ({"options": ("order", "magic")}, "magic"),
     ],
 )
 def test_what_a_method_cannot_do_is_refused_by_name(asked: dict, argument: str) -> None:
     method = papers.METHODS["awasthi"]
-    method.check(activation="relu", width=3, options=("order", "goal"))
+    method.check(activation="relu", width=3)
     with pytest.raises(InvalidInput, match=r"method='awasthi'.*;") as refused:
         method.check(**asked)
     assert refused.value.argument == argument

@@ -76,6 +76,8 @@ def test_exact_evidence(facts: dict, status: Status) -> None:
         ({"gain": 0.0}, Status.NOT_RECOVERED),
         ({"score": 5.0}, Status.NOT_RECOVERED),
         ({"score": float("inf")}, Status.NOT_RECOVERED),
+        ({"alike": 5.0}, Status.NOT_RECOVERED),
+        ({"alike": 4.9, "along": "input 2"}, Status.NOISY),
         ({"held": replace(HELD, excess=3.1)}, Status.NOT_RECOVERED),
         ({"agreeing": 1}, Status.NOT_RECOVERED),
         ({"interrupted": True}, Status.INTERRUPTED),

@@ -88,6 +88,12 @@ def test_too_few_rows_are_said_before_any_search() -> None:
     assert found.status is Status.UNDERDETERMINED
 
 
+def test_rows_beyond_memory_are_refused() -> None:
+    X = np.random.default_rng(1).normal(size=(50_000, 3))
+    with pytest.raises(InvalidInput, match="needs all rows in memory"):
+        rl.recover([(X, X[:, 0])], widths=(3, 3), memory=1e6)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

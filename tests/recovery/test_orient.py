@@ -33,6 +33,17 @@ def test_all_subsets_are_found(seed: int, rows: int, m: int, halves: bool) -> No
     assert found == brute_force(Q, t)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_a_sum_at_the_edge_of_the_tolerance_is_found_by_halves(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subsets_module, "_BITS", 5)
+    rng, tol = np.random.default_rng(rows), 1e-6
+    Q, s = rng.normal(size=(rows, 10)), rng.random(10) < 0.5
+    for away in (np.random.default_rng(0).normal(size=rows), rng.normal(size=rows)):  # the first: as far as it can be
+        off = 0.99 * tol * np.sqrt(10.0) * away / np.linalg.norm(away)
+        assert s.tolist() in subsets(Q, Q @ s + off, tol).tolist()
+        assert s.tolist() not in subsets(Q, Q @ s + 1.02 * off, tol).tolist()
+
+
 def test_no_subset() -> None:
     Q = np.random.default_rng(0).normal(size=(3, 10))
     assert len(subsets(Q, np.full(3, 0.123), 1e-9)) == 0

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import relumine as rl
 from relumine import InvalidInput, Status
-from relumine.data.holdout import same_rows
+from relumine.data.holdout import same_rows, set_aside
 from relumine.recovery.door import _starts
 
 
@@ -49,6 +49,15 @@ def test_equal_rows_are_found() -> None:
     assert count == 200
     np.testing.assert_array_equal(groups[:200], groups[200:400][::-1])
     assert same_rows(X)[1] == 200
+
+
+@pytest.mark.parametrize("distinct", [3, 5, 11, 200])
+def test_copies_are_set_aside_together_and_never_all(distinct: int) -> None:
+    X = np.repeat(rng(0).normal(size=(distinct, 2)), 3, axis=0)
+    aside, left = set_aside(X, rng(1))
+    groups = aside // 3
+    assert len(aside) == 3 * len(np.unique(groups))  # with all their copies
+    assert left == distinct - len(aside) // 3 >= 2 * distinct / 3
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6])
@@ -310,3 +319,16 @@ def test_huge_rows_of_little_weight_do_not_hide_the_others(decades: int) -> None
     assert found.status is Status.EXACT
     ordinary = X[size == 1.0]
     np.testing.assert_allclose(found.network(ordinary), truth(ordinary), atol=1e-10)
+
+
+@pytest.mark.parametrize(("kind", "alike"), [("independent", False), ("series", True), ("groups", True)])
+def test_rows_that_belong_together_are_noted(kind: str, alike: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    if kind == "series":
+        for i in range(1, len(X)):
+            X[i] = 0.9 * X[i - 1] + 0.44 * X[i]
+    if kind == "groups":
+        X = np.repeat(X[:80], 5, axis=0) + 0.3 * X
+    found = rl.recover(X, rl.planted.network(3, 2, rng=0)(X), width=2, rng=0)
+    assert any("next to each other are alike" in note for note in found.certificate.notes) is alike

@@ -7,6 +7,14 @@ import pytest
 
 import relumine as rl
 from relumine import Status
+from relumine.activations import RELU
+from relumine.arrays import unit_rows
+from relumine.data.sources import as_samples
+from relumine.fit.projection import project
+from relumine.fit.rows import AFFINE
+from relumine.recovery.signs import settle
+from relumine.recovery.task import make_task
+from relumine.run import Run
 
 
 def test_affine_part_is_kept_or_consolidated() -> None:
@@ -108,3 +116,16 @@ def test_a_bias_and_flips_that_only_move_it_leave_the_signs_open() -> None:
     lone = int(np.argmin(np.abs(np.abs(found.network.W @ W[2] / np.linalg.norm(W[2])) - 1.0)))
     assert found.units.recovered == (lone,)
     assert len(found.units.up_to_sign) == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_many_flips_some_match_by_chance_and_are_not_taken(seed: int) -> None:
+    """With 2^26 sets of flips and one slope to make vanish, some do to eight digits: an affine part that is there."""
+    net = rl.planted.network(1, 26, rng=seed, bias=2.0).replace(v=np.array([0.37]))
+    X = np.random.default_rng(seed).uniform(-3.0, 3.0, size=(1500, 1))
+    task = make_task(as_samples(X, net(X)), RELU, np.random.default_rng(0))
+    inside = task.white.redo(net)
+    at = project(task.rows, task.shape, unit_rows(np.column_stack([inside.W, inside.b])))
+    answer = settle(task, at, Run.of(0))
+    assert answer.exact
+    assert answer.free == AFFINE

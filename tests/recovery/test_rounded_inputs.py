@@ -32,3 +32,11 @@ def test_nor_said_where_y_belongs_to_the_rounded_inputs() -> None:
     found = rl.recover(X.round(2), NET(X.round(2)), width=3, rng=0)
     assert found.status is Status.EXACT
     assert not any("inputs were rounded" in note for note in found.certificate.notes)
+
+
+def test_the_noise_claimed_is_never_less_than_the_network_itself_leaves() -> None:
+    """Behind a large offset the way back to the user's coordinates costs digits, too."""
+    y = NET(X) + 1e12
+    found = rl.recover(X, y, width=3, rng=0, on_failure="return")
+    assert found.status is Status.NOISY
+    assert found.certificate.noise >= np.sqrt(np.mean((found.network(X) - y) ** 2))

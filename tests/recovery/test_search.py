@@ -13,7 +13,7 @@ from relumine.activations import RELU, get
 from relumine.data.sources import as_samples
 from relumine.fit.levenberg import minimise
 from relumine.fit.projection import Linearisation, project
-from relumine.fit.prune import POLISH
+from relumine.fit.prune import POLISH, SEARCH
 from relumine.fit.rows import MemoryRows, prepare
 from relumine.fit.sign_free import shape_of
 from relumine.fit.starts import (
@@ -25,7 +25,7 @@ from relumine.fit.starts import (
     second_moment_span,
     with_slopes,
 )
-from relumine.recovery import rounds, search, widths
+from relumine.recovery import rounds, search, spare, widths
 from relumine.recovery.task import MemoryTask, make_task
 from relumine.results import Status
 from relumine.run import Run
@@ -102,12 +102,12 @@ def test_fewer_units_are_tried_only_where_the_rows_leave_room(monkeypatch: pytes
     truth, task = task_of(10, 5, 5, 0)
     rows, U, rng = task.rows, directions(truth), np.random.default_rng(1)
     looks: list[int] = []
-    prune = search.prune
-    monkeypatch.setattr(search, "prune", lambda *args: looks.append(args[3]) or prune(*args))
+    prune = spare.prune
+    monkeypatch.setattr(spare, "prune", lambda *args: looks.append(args[3]) or prune(*args))
 
     def left(U: np.ndarray) -> int:
         fit = minimise(rows, task.shape, U, POLISH)
-        found = search.Search(task, 20, Run(rng))._without_redundant_units(fit)
+        found = spare.without_spare_units(task, fit, Run(rng))
         assert task.is_exact(fit.at.squares)
         assert task.is_exact(found.at.squares)
         return len(found.at.U)
@@ -185,10 +185,19 @@ def test_the_gradient_has_nothing_along_a_unit_itself() -> None:
     assert np.abs(along).max() <= 1e-12 * np.abs(gradient).max()
 
 
-def test_a_wider_start_keeps_the_units_it_has() -> None:
+def test_a_cycle_keeps_the_units_that_matter_most() -> None:
     truth, task = task_of(6, 3, 10, 0)
     fit = minimise(task.rows, task.shape, directions(truth), POLISH)
-    U = rounds.widened(fit, 2, np.random.default_rng(0))
+    without = [project(task.rows, task.shape, np.delete(fit.at.U, i, axis=0)).loss for i in range(3)]
+    U = rounds.renewed(fit, 2, 5, np.random.default_rng(0))
+    assert U.shape == (5, 7)
+    np.testing.assert_array_equal(U[:2], np.delete(fit.at.U, int(np.argmin(without)), axis=0))
+
+
+def test_a_cycle_that_keeps_all_units_begins_where_they_are() -> None:
+    truth, task = task_of(6, 3, 10, 0)
+    fit = minimise(task.rows, task.shape, directions(truth), POLISH)
+    U = rounds.renewed(fit, 3, 5, np.random.default_rng(0))
     assert U.shape == (5, 7)
     np.testing.assert_array_equal(U[:3], fit.at.U)
     assert project(task.rows, task.shape, U).loss <= fit.at.loss + 1e-20 * task.rows.norm2
@@ -280,6 +289,17 @@ def test_two_starts_agree_on_noise() -> None:
     looking = searched(task, 3, starts=20)
     assert looking.agreeing == 2
     assert looking.used <= 6
+
+
+def test_chains_that_do_not_agree_end_sooner_where_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, task = task_of(4, 3, 8.0, seed=0, noise=0.5)
+    monkeypatch.setattr(search.Search, "_same", lambda *_: False)
+    monkeypatch.setattr(search.Search, "is_noise", lambda *_: True)
+    monkeypatch.setattr(search, "_WORK", 1e12)
+    assert searched(task, 3, 20).rounds > 20
+    monkeypatch.setattr(search, "_WORK", 0.0)
+    assert searched(task, 3, 20).rounds == 20
+    assert searched(task, 3, 21).rounds > 20  # more than the usual number was asked for
 
 
 def test_a_search_says_why_it_went_on_or_stopped() -> None:
@@ -398,3 +418,16 @@ def test_the_fisher_matrix_of_an_exact_fit_is_formed_where_it_may_be_singular() 
     assert coarse.status is Status.EXACT
     assert coarse.standard_errors is not None
     assert coarse.certificate.condition < 1e8
+
+
+def test_of_many_widths_all_about_the_best_one_are_looked_at() -> None:
+    """A wide student is walked down in strides, and then unit by unit where it matters."""
+    truth, task = task_of(4, 44, 8, 0, noise=0.01)
+    U = np.vstack([directions(truth), random_directions(np.random.default_rng(0), 16, 5)])
+    looked = search.Search(task, 1, Run.of(0))
+    fits = widths._widths(looked, minimise(task.rows, task.shape, U, SEARCH))
+    assert fits is not None
+    best = min(fits, key=lambda width: looked.bic(fits[width]))
+    assert 33 < best < 60
+    assert {best - 1, best + 1} <= set(fits)
+    assert not set(range(min(fits), 61)) <= set(fits)  # but not all of them

@@ -59,6 +59,17 @@ def test_a_unit_that_few_rows_see_is_found_when_more_are_taken() -> None:
     assert rl.metrics.parameter_error(truth.scaled(), found.network) < 1e-7
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize(("different", "least"), [(100, 90), (20_000, 14_000), (40_000, 40_000)])
+def test_copies_count_once_among_many_rows(noise: float, different: int, least: int) -> None:
+    """100 rows, each 400 times, say of the inputs what 100 rows do."""
+    net, rng = rl.planted.network(3, 2, rng=0), np.random.default_rng(0)
+    X = np.tile(rng.normal(size=(different, 3)), (40_000 // different, 1))
+    found = rl.recover(X, net(X) + noise * rng.normal(size=len(X)), width=2, rng=0)
+    assert found.search.rows_searched < 6000
+    assert least <= found.certificate.confirmed <= 1.3 * different
+
+
 def test_noisy_data_are_refined_on_all_rows(noisy) -> None:
     truth, X, y = noisy
     found = rl.recover(X, y, width=3, rng=0)
@@ -160,6 +171,16 @@ def test_one_wild_row_among_many_is_doubted(noisy) -> None:
     found = rl.recover(X, y, width=3, rng=0, on_failure="return")
     assert found.status is rl.Status.NOT_RECOVERED
     assert "do not belong" in found.message
+
+
+def test_rows_that_are_all_off_a_little_are_doubted(planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row counts as far off here: their mean square must tell."""
+    _, X, y = planted
+    y = y.copy()
+    y[np.argmin((X**2).sum(axis=1))] += 1e-3
+    monkeypatch.setattr(large, "_ROW", 1e15)
+    found = rl.recover(X, y, width=4, rng=0, on_failure="return")
+    assert found.status is rl.Status.NOT_RECOVERED
 
 
 def test_what_looks_affine_among_a_few_rows_must_be_affine_everywhere() -> None:

@@ -12,4 +12,5 @@
 ===  =====================================================================================
 """
 
+# 70, 74: EX_SOFTWARE and EX_IOERR of sysexits.h; 130: what a shell says of SIGINT
 FAILED, BAD_INPUT, STOPPED, MISSING_PACKAGE, FAULT, NOT_WRITTEN, ABORTED = 1, 2, 3, 4, 70, 74, 130

@@ -91,6 +91,23 @@ def split(samples: Samples, numbers: Numbers) -> tuple[Samples, Samples]:
     return rows(~out), rows(out)
 
 
+def different_rows(n: int, some: Array) -> int:
+    """How many of n rows differ, as ``some`` (s, d) of them at random show: D with 1/D = 1/n + 2·(equal pairs)/s².
+
+    Without one equal pair it is all of them, as far as s rows can tell: with D different ones fewer than 3 of the
+    s²/(2D) pairs expected are missed by chance, at 95 %.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> different_rows(5000, X), different_rows(10**9, X), different_rows(5000, np.repeat(X[:100], 10, axis=0))
+    (5000, 166666, 108)
+    """
+    copies, s = np.bincount(same_rows(some)[0]).astype(np.float64), len(some)
+    pairs = float(copies @ (copies - 1.0)) / 2.0
+    return int(min(1.0 / (1.0 / n + 2.0 * pairs / s**2), max(s**2 / 6.0, s)))
+
+
 def same_rows(X: Array) -> tuple[Numbers, int]:
     """A group number for every row, the same for rows that are equal or nearly so, and the number of groups.
 

@@ -24,6 +24,8 @@ Numbers = NDArray[np.intp]
 Key = tuple[int, float]  # units and ridge; no units: the ridge shrinks the affine part
 
 
+# Strengths for the weights and for the affine part, strongest first, and numbers of units; folds choose among them, so
+# any grids of this order will do.
 RIDGES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6)
 SHRINKAGES = (3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 0.0)
 WIDTHS = (5, 15, 40, 100, 250)

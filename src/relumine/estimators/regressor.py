@@ -33,7 +33,7 @@ from relumine.recovery.door import recover
 from relumine.results import InvalidInput, Recovery
 
 _ORDER = 4  # of the moments that partial_fit sums
-_LARGEST = 1e100
+_LARGEST = 1e100  # squares of larger numbers overflow when they are summed
 _STEPS = 10  # of least squares on all rows, from what the folds found, at most
 _NAMED = 10  # of them in a warning
 _EXACT = 1e-6  # validated error, over the variance of y, below which the data may be a network's
@@ -185,8 +185,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         if choice.width:
             starts = choice.starts[: self.members] if init is None else [init]
             net = average([[*problem.onward(start, [self.alpha_], _STEPS)][-1] for start in starts])
-        vector = samples.y.ndim == 1
-        self.network_ = Network(net.W, net.b, net.a[0], sigma, net.v[0], net.c[0]) if vector else net
+        self.network_ = net.plain() if samples.vector else net
         self._moves = [*self._moves, Reach.of(problem.white, samples.X)]
 
     def _say_entries(self, X: Array, numbers: Numbers, wrong: Numbers) -> None:

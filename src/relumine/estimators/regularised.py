@@ -63,7 +63,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Problem:
-    """Samples in white coordinates, outputs divided by their spread ``units`` (q,); units have the ``shape`` e.
+    """Samples in white coordinates, outputs divided by their spread, ``scale`` (q,); units have the ``shape`` e.
 
     ``values`` (r,): variances of the standardised x along the directions in which it varies. ``tau`` (r+1, q): the
     affine part of y, which ``rows`` no longer have.
@@ -74,26 +74,26 @@ class Problem:
     values: Array
     rows: Rows
     tau: Array
-    units: Array
+    scale: Array
 
     @classmethod
     def of(cls, samples: Samples, sigma: Activation, crew: Crew = ALONE) -> Problem:
         """The problem of these samples, its sums shared by a crew."""
         white, values, summary = spanning(samples)
-        units = np.sqrt(np.maximum(np.diag(summary.y_covariance), 0.0))
-        units = np.where(units > _CONSTANT * np.abs(summary.y_mean) + np.finfo(float).tiny, units, 1.0)
+        scale = np.sqrt(np.maximum(np.diag(summary.y_covariance), 0.0))
+        scale = np.where(scale > _CONSTANT * np.abs(summary.y_mean) + np.finfo(float).tiny, scale, 1.0)
         # weights count as repetitions of rows, so they stay as they are
-        rows, _, tau, _ = prepare_source(samples, units, (white, summary), weight=1.0)
-        return cls(shape_of(sigma), white, values, rows.shared(crew), tau, units)
+        rows, _, tau, _ = prepare_source(samples, scale, (white, summary), weight=1.0)
+        return cls(shape_of(sigma), white, values, rows.shared(crew), tau, scale)
 
     def _network(self, U: Array, A: Array, tau: Array) -> Network:
         """A network of the user's x and y, with (q, m) output weights; the mean of y where x does not vary."""
         if not len(self.values):
-            q, d = len(self.units), len(self.white.mean)
-            sigma, mean = self.shape.activation, self.tau[-1] * self.units
+            q, d = len(self.scale), len(self.white.mean)
+            sigma, mean = self.shape.activation, self.tau[-1] * self.scale
             return Network(np.zeros((0, d)), np.zeros(0), np.zeros((q, 0)), sigma, c=mean)
         net = self.white.undo(self.shape.network(U, A, tau))
-        return net.replace(a=net.a * self.units[:, None], v=net.v * self.units[:, None], c=net.c * self.units)
+        return net.replace(a=net.a * self.scale[:, None], v=net.v * self.scale[:, None], c=net.c * self.scale)
 
     def affine(self, shrinkage: float) -> Network:
         """Ridge regression: along each principal direction the slope shrinks by λ/(λ + α)."""

@@ -1,96 +1,33 @@
 """What was asked of `extract`, checked in one place before the box is opened.
 
 Options are grouped by what they are about: :class:`Manner`, how the box is asked; :class:`Region`, where;
-:class:`Shape`, what is known of the layers. What belongs to none of them is for the search among random rows,
+:class:`Sizes`, what is known of the layers. What belongs to none of them is for the search among random rows,
 :func:`relumine.recover`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from relumine.activations import Activation
 from relumine.arguments import generator, is_number, is_whole, one_of, positive, whole
-from relumine.extraction.boxes import Box, Form
-from relumine.extraction.queries import Queries
+from relumine.extraction.queries import Manner
 from relumine.extraction.random_rows import PROBE
 from relumine.extraction.region import Region
 from relumine.links import LINKS
 from relumine.recovery import asked as recovery
 from relumine.results import InvalidInput, ProgressCallback
-from relumine.run import Run
 
 _LIMIT = 3600.0  # seconds, where the user gives none: an endless search helps nobody, and a log can be resumed
 Group = TypeVar("Group")
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How the box is asked: form of its inputs, size and number of calls, patience, and the file of the log."""
-
-    rows: str | None = None
-    columns: Sequence[str] | None = None
-    batch: int = 4096
-    retries: int = 4
-    pause: float = 0.05
-    timeout: float = 300.0
-    workers: int = 1
-    rate_limit: float | None = None
-    save: str | os.PathLike[str] | None = None
-    resume: bool = False
-
-    def __post_init__(self) -> None:
-        one_of("rows", self.rows, (None, "one", "many"))
-        if self.columns is not None and (isinstance(self.columns, str) or not len(self.columns)):
-            raise InvalidInput(
-                f"columns is a list of names, one for each input; got {self.columns!r}", argument="columns"
-            )
-        for name, least in (("batch", 1), ("workers", 1), ("retries", 0)):
-            whole(name, getattr(self, name), least)
-        positive("timeout", self.timeout)
-        if not (is_number(self.pause) and self.pause >= 0.0):
-            raise InvalidInput(f"pause is a number of seconds, got {self.pause!r}", argument="pause")
-        if self.rate_limit is not None:
-            positive("rate_limit", self.rate_limit, " of rows per second")
-        if self.resume and self.save is None:
-            raise InvalidInput(
-                "resume=True needs save=, the file with the queries of the run to go on from", argument="save"
-            )
-        if self.save is not None:
-            _target(Path(self.save), self.resume)
-
-    def form(self, link: str | None) -> Form:
-        """How a function wants to be asked."""
-        return Form(link, self.rows, None if self.columns is None else tuple(map(str, self.columns)))
-
-    def log(self, box: Box, dim: int, seed: int, run: Run) -> Queries:
-        """The log, with the answers of an earlier run if there are any."""
-        log = Queries(
-            box,
-            dim,
-            retries=self.retries,
-            pause=self.pause,
-            rate_limit=self.rate_limit,
-            batch=self.batch,
-            save=None if self.save is None else Path(self.save),
-            timeout=self.timeout,
-            workers=self.workers,
-            run=run,
-        )
-        log.seed = seed
-        if self.resume and log.file is not None and log.file.exists():
-            log.resume()
-        return log
-
-
-@dataclass(frozen=True)
-class Shape:
+class Sizes:
     """What the user says of the hidden layers: ``width`` of the only one, or ``depth`` and ``widths`` of several."""
 
     width: int | None = None
@@ -123,7 +60,7 @@ class Asked:
 
     manner: Manner
     region: Region
-    shape: Shape
+    sizes: Sizes
     dim: int | None
     budget: int | None
     queries: str
@@ -157,12 +94,12 @@ def check(options: Mapping[str, Any]) -> Asked:
         raise InvalidInput(f"growth must be above 1, got {growth!r}", argument="growth")
     if seconds is not None:
         positive("seconds", seconds)
-    shape, manner, region = _group(Shape, left), _group(Manner, left), _group(Region, left)
+    sizes, manner, region = _group(Sizes, left), _group(Manner, left), _group(Region, left)
     if link is not None and region.sampler is not None:
         raise InvalidInput("link= and sampler= cannot be combined", argument="link")
-    sigma = _search(shape.width, progress, left.pop("on_failure"), left)
+    sigma = _search(sizes.width, progress, left.pop("on_failure"), left)
     seed = _seed(rng)
-    return Asked(manner, region, shape, dim, budget, queries, float(growth), link, seed, seconds, progress, sigma, left)
+    return Asked(manner, region, sizes, dim, budget, queries, float(growth), link, seed, seconds, progress, sigma, left)
 
 
 def _group(kind: Callable[..., Group], left: dict[str, Any]) -> Group:
@@ -189,16 +126,6 @@ def _search(width: int | None, progress: Any, on_failure: Any, options: Mapping[
         progress=progress,
         options={name: value for name, value in options.items() if name not in named},
     ).activation
-
-
-def _target(target: Path, resume: bool) -> None:
-    """The file of the log, refused before the box is asked if it cannot be written."""
-    if target.exists() and not resume:
-        raise InvalidInput(f"{target} exists; pass resume=True to go on from it, or name another file", argument="save")
-    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InvalidInput(
-            f"save={str(target)!r}: there is no folder {target.parent} in which it can be written", argument="save"
-        )
 
 
 def _seed(rng: Any) -> int:

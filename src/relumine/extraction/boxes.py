@@ -82,7 +82,7 @@ def calls(box: Box, several: Sequence[Array], seconds: float) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class Form:
+class Calling:
     """How a function wants to be asked: ``rows`` "one" at a time or "many" (None: found out), ``columns`` of a frame.
 
     ``link``: probabilities are wanted, where an estimator can give them.
@@ -93,7 +93,7 @@ class Form:
     columns: tuple[str, ...] | None = None
 
     def box(self, f: Callable[[Any], Any], name: str, kind: type[np.floating[Any]] = np.float64) -> Box:
-        """A box of a function in this form."""
+        """A box of a function that is called so."""
         ask = many_rows(f, self.rows)
         if self.columns is None:
             return Box(ask, name, kind)
@@ -103,19 +103,19 @@ class Form:
 _MODELS = (".h5", ".keras", ".pkl", ".pickle", ".joblib", ".pt", ".pth", ".safetensors", ".npz", ".tflite", ".pb")
 
 
-def open_box(f: Any, timeout: float = 300.0, form: Form | None = None) -> Box:
+def open_box(f: Any, timeout: float = 300.0, calling: Calling | None = None) -> Box:
     """A box from a callable, an estimator, a torch module, "module:function", an ONNX file, or a command.
 
     A command reads rows of comma-separated numbers on its standard input and prints as many lines of numbers. It is
     started without a shell.
     """
-    form = form or Form()
+    calling = calling or Calling()
     if isinstance(f, os.PathLike) or (isinstance(f, str) and f.strip().lower().endswith(".onnx") and " " not in f):
         return _onnx(Path(f))
     if isinstance(f, str):
         spec = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)", f.strip())
         if spec:
-            return replace(open_box(_imported(spec[1], spec[2]), timeout, form), name=f)
+            return replace(open_box(_imported(spec[1], spec[2]), timeout, calling), name=f)
         try:
             f = shlex.split(f)
         except ValueError as error:
@@ -131,13 +131,13 @@ def open_box(f: Any, timeout: float = 300.0, form: Form | None = None) -> Box:
         return _torch(f)
     if is_estimator(f):
         known, names = features(f)
-        columns = form.columns or (tuple(names) if names else None)
-        box = replace(form, rows="many", columns=columns).box(estimator(f, form.link), type(f).__name__)
+        columns = calling.columns or (tuple(names) if names else None)
+        box = replace(calling, rows="many", columns=columns).box(estimator(f, calling.link), type(f).__name__)
         return replace(box, dim=known if box.dim is None else box.dim)
     if is_keras(f):
-        return form.box(lambda X: np.asarray(f(X)), type(f).__name__, np.float32)
+        return calling.box(lambda X: np.asarray(f(X)), type(f).__name__, np.float32)
     if callable(f):
-        return form.box(f, getattr(f, "__name__", type(f).__name__))
+        return calling.box(f, getattr(f, "__name__", type(f).__name__))
     raise InvalidInput(
         "the black box must be a callable, an estimator with predict, 'module:function', a path to an .onnx file, "
         f"a torch module, or a command; got {type(f).__name__}"

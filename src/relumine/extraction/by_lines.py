@@ -30,7 +30,7 @@ _SIZE = 1e140  # of the answers, or one over it
 _REPEATS = 1e-9  # relative difference of two answers to one question that is rounding
 
 
-class Lines(NamedTuple):
+class ByLines(NamedTuple):
     """``result``; or None, and ``why`` lines cannot be had.
 
     ``deep``: there are more layers; ``jumps``: the answers jump; ``noise`` (q,): of answers too rough for lines.
@@ -45,7 +45,7 @@ class Lines(NamedTuple):
 
 def by_lines(
     log: Queries, domain: Domain, run: Run, width: int | None, activation: Activation, look_deeper: bool = False
-) -> Lines:
+) -> ByLines:
     """One hidden layer by lines; with ``look_deeper`` it ends where there are more layers."""
 
     def ask(Z: Array) -> Array:
@@ -72,21 +72,21 @@ def by_lines(
         )
     except (Unanswered, BlackBoxFailed) as error:  # far out, perhaps, where a box need not answer
         log.forgive()
-        return Lines(None, f"it does not answer everywhere along a line ({error})")
+        return ByLines(None, f"it does not answer everywhere along a line ({error})")
     if state.deep:
-        return Lines(None, state.reason, deep=True)
+        return ByLines(None, state.reason, deep=True)
     over = state.ended or (run.over and not state.refused)
     if state.reason and not over and (state.refused or state.rough):
         rough = state.refused and state.noise.relative > ROUGH and not state.noise.curved
-        return Lines(None, state.reason, jumps=state.jumps, noise=state.noise.level if rough else None)
+        return ByLines(None, state.reason, jumps=state.jumps, noise=state.noise.level if rough else None)
     stages = [Stage("lines and units", time.perf_counter() - began, None, f"{len(state.lines)} lines")]
     if over:
-        return Lines(_interrupted(state, domain, stages, log))
+        return ByLines(_interrupted(state, domain, stages, log))
     try:
-        return Lines(_finished(ask, state, domain, run, activation, width, stages, log))
+        return ByLines(_finished(ask, state, domain, run, activation, width, stages, log))
     except Ended as end:
         state.reason = str(end)
-        return Lines(_interrupted(state, domain, stages, log))
+        return ByLines(_interrupted(state, domain, stages, log))
 
 
 def _polish(state: Chosen, domain: Domain, log: Queries) -> None:
@@ -217,9 +217,7 @@ def _record(log: Queries, noise: Array) -> SearchRecord:
 
 def _shaped(net: Network, log: Queries) -> Network:
     """One output is a plain number."""
-    if not log.plain:
-        return net
-    return Network(net.W, net.b, net.a[0], net.activation, net.v[0], net.c[0])
+    return net.plain() if log.plain else net
 
 
 def _same_box(log: Queries) -> None:

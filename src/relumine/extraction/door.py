@@ -184,10 +184,10 @@ def extract(
     region = {"mean": mean, "scale": scale, "low": low, "high": high}
     asked = check({**options, **given, **region, "seconds": seconds, "on_failure": on_failure})
     began = time.monotonic()
-    box = open_box(f, asked.manner.timeout, asked.manner.form(link))
+    box = open_box(f, asked.manner.timeout, asked.manner.calling(link))
     where = asked.region.opened(_inputs(dim, box.dim), box.columns)
     run = Run(np.random.default_rng(0), began + asked.limit, asked.progress)
-    log = asked.manner.log(where.free.box(box), len(where.free.at), asked.seed, run)
+    log = Queries(where.free.box(box), len(where.free.at), asked.manner, asked.seed, run)
     if asked.progress is not None:
         run.progress = _counting(asked.progress, log)
     mapping = None

@@ -128,8 +128,8 @@ def _certain(e: BoxEvidence) -> str:
 
 
 def certificate(e: BoxEvidence) -> Certificate:
-    """The evidence as a user sees it; rows confirm only what the judge lets stand."""
-    confirmed = e.fresh if judge(e)[0].ok or (e.other and not e.wrong) else 0
+    """The evidence as a user sees it; rows confirm only what the judge lets stand, also where another was asked for."""
+    confirmed = e.fresh if judge(replace(e, other=""))[0].ok else 0
     proves = f"{confirmed} fresh random rows, each free to contradict the network, agree with it{e.beside}"
     return Certificate(
         residual=e.residual,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arguments import is_number, one_of, positive, whole
 from relumine.arrays import Array
 from relumine.extraction import saved
-from relumine.extraction.boxes import Box, call, calls
+from relumine.extraction.boxes import Box, Calling, call, calls
 from relumine.extraction.log import Log
 from relumine.links import Link
 from relumine.results import InvalidInput, RelumineError, counted
@@ -41,67 +44,92 @@ class _WrongShape(ValueError):
     """Not one answer for each row."""
 
 
+class _OtherOutputs(_WrongShape):
+    """Another number of outputs than before."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a box is asked: form of its inputs, size and number of calls, patience, and the file of the log.
+
+    ``rows`` "one" or "many" (None: found out); ``columns``: names of the inputs; ``batch``: rows asked at once, at
+    most; ``workers``: calls at the same time; ``rate_limit``: rows per second. A call that fails (an exception, a wrong
+    shape, NaN) or takes longer than ``timeout`` seconds is tried again ``retries`` times, after ``pause`` seconds and
+    twice as many each further time, then split in two; a single row that keeps failing is left out. ``save``: an .npz
+    file, rewritten every ten seconds and at the end; ``resume``: begin with its answers.
+    """
+
+    rows: str | None = None
+    columns: Sequence[str] | None = None
+    batch: int = 4096
+    retries: int = 4
+    pause: float = 0.05
+    timeout: float = 300.0
+    workers: int = 1
+    rate_limit: float | None = None
+    save: str | os.PathLike[str] | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("rows", self.rows, (None, "one", "many"))
+        if self.columns is not None and (isinstance(self.columns, str) or not len(self.columns)):
+            raise InvalidInput(
+                f"columns is a list of names, one for each input; got {self.columns!r}", argument="columns"
+            )
+        for name, least in (("batch", 1), ("workers", 1), ("retries", 0)):
+            whole(name, getattr(self, name), least)
+        positive("timeout", self.timeout)
+        if not (is_number(self.pause) and self.pause >= 0.0):
+            raise InvalidInput(f"pause is a number of seconds, got {self.pause!r}", argument="pause")
+        if self.rate_limit is not None:
+            positive("rate_limit", self.rate_limit, " of rows per second")
+        if self.resume and self.save is None:
+            raise InvalidInput(
+                "resume=True needs save=, the file with the queries of the run to go on from", argument="save"
+            )
+        if self.save is not None:
+            _target(Path(self.save), self.resume)
+
+    def calling(self, link: str | None) -> Calling:
+        """How a function wants to be asked."""
+        return Calling(link, self.rows, None if self.columns is None else tuple(map(str, self.columns)))
+
+
+def _target(target: Path, resume: bool) -> None:
+    """The file of the log, refused before the box is asked if it cannot be written."""
+    if target.exists() and not resume:
+        raise InvalidInput(f"{target} exists; pass resume=True to go on from it, or name another file", argument="save")
+    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InvalidInput(
+            f"save={str(target)!r}: there is no folder {target.parent} in which it can be written", argument="save"
+        )
+
+
 class Queries:
     """Rows asked and values answered.
 
     With a ``link`` the values are the answers mapped back; what is remembered, and saved, are the answers themselves.
-
-    Parameters
-    ----------
-    box : Box
-    dim : int
-        Number of inputs.
-    retries : int
-        How often a call that failed (an exception, a wrong shape, NaN) is tried again before it is split in two; a
-        single row that keeps failing is left out.
-    pause : float
-        Seconds before the first new try, doubled for each further one.
-    rate_limit : float, optional
-        Rows asked per second, at most.
-    batch : int
-        Rows asked at once, at most.
-    save : Path, optional
-        An .npz file for ``X`` and ``y``, rewritten atomically every ten seconds and at the end.
-    budget : int
-        Most rows to ask by :meth:`answers`.
-    timeout : float
-        Seconds that one call may take; then it is abandoned and counts as failed.
-    workers : int
-        Calls at the same time.
-    run : Run, optional
-        Deadline and stop request.
+    ``seed``: of the run, which a saved log remembers; ``run``: deadline and stop request.
     """
 
-    def __init__(
-        self,
-        box: Box,
-        dim: int,
-        *,
-        retries: int = 4,
-        pause: float = 0.05,
-        rate_limit: float | None = None,
-        batch: int = 4096,
-        save: Path | None = None,
-        budget: int = 1 << 62,
-        timeout: float = 300.0,
-        workers: int = 1,
-        run: Run | None = None,
-    ) -> None:
-        self.box, self.dim, self.retries, self.pause, self.workers = box, dim, retries, pause, workers
-        self.budget, self.timeout, self.run = budget, timeout, run or Run.of()
-        self.way, self.seed = "", 0
+    def __init__(self, box: Box, dim: int, manner: Manner | None = None, seed: int = 0, run: Run | None = None) -> None:
+        self.box, self.dim, self.manner, self.seed, self.run = box, dim, manner or Manner(), seed, run or Run.of()
+        self.way, self.budget = "", 1 << 62
         self.link: Link | None = None
         self._without_digits: list[Array] | None = None  # rows without, where that is an error
         self.resumed = False  # rows of another run
         self._index: dict[int, int] = {}
-        self.rate, self.file = rate_limit, save
-        self.batch = batch if rate_limit is None else max(1, min(batch, int(rate_limit)))
+        self.file, rate = None if self.manner.save is None else Path(self.manner.save), self.manner.rate_limit
+        self.batch = self.manner.batch if rate is None else max(1, min(self.manner.batch, int(rate)))
         self.log = Log()
         self.count = self.calls = self.retried = self.dropped = 0
         self._misses, self._next, self._saved, self._every, self._aside = 0, 0.0, time.monotonic(), _EVERY, 0
         self._q: int | None = None
+        self._remembered = 0  # calls whose answers are
         self._raised: Exception | None = None  # by the box, the last time: its traceback is the user's
         self._plain = False
+        if self.manner.resume and self.file is not None and self.file.exists():
+            self._resume(self.file)
 
     def begin(self, way: str, budget: int | None = None) -> None:
         """From now on rows are "chosen" or "random", which a saved log remembers; at most ``budget`` rows in all."""
@@ -125,16 +153,16 @@ class Queries:
 
     def ask(self, X: Array, keep_going: Callable[[], bool] = lambda: True) -> None:
         """Ask for the rows of X and remember the answers; saved also if this ends with an error or Ctrl-C."""
-        size = min(self.batch, max(1, -(-len(X) // self.workers)))
+        size = min(self.batch, max(1, -(-len(X) // self.manner.workers)))
         parts = [X[start : start + size] for start in range(0, len(X), size)]
         try:
             while parts and keep_going():
-                together = 1 if not len(self.log) else self.workers  # the first answer says what the box is like
+                together = 1 if not len(self.log) else self.manner.workers  # the first answer says what the box is like
                 group = [self.box.rounded(rows) for rows in parts[:together]]
                 parts = parts[together:]
                 self.count += sum(map(len, group))
                 for rows, answer in zip(group, self._together(group)):
-                    self._answer(rows, self.retries, answer)
+                    self._answer(rows, self.manner.retries, answer)
                 if time.monotonic() - self._saved > self._every:
                     self.save()
         finally:
@@ -146,7 +174,7 @@ class Queries:
             return [None]
         self._wait(0, sum(map(len, group)))
         self.calls += len(group)
-        return calls(self.box, [X.copy() for X in group], min(self.timeout, self.run.left))
+        return calls(self.box, [X.copy() for X in group], min(self.manner.timeout, self.run.left))
 
     def answers(self, X: Array) -> Array:
         """The values (n, q) at the rows of X, NaN where a link has no digits; what was answered is not asked again."""
@@ -185,6 +213,7 @@ class Queries:
         first = len(self.log)
         self._index.update((hash(row.tobytes()), first + i) for i, row in enumerate(X))
         self.log.append(X, y)
+        self._remembered += 1
 
     def again(self, X: Array) -> Array:
         """Ask rows again without remembering the answers (rows that fail are NaN): does the box repeat itself?
@@ -195,12 +224,12 @@ class Queries:
         self.count += len(X)
         values, word = np.full((len(X), self._q or 1), np.nan), _NOT_FINITE
         order = np.arange(len(X))[::-1]
-        tries = [order[::2], order[1::2], *[order] * self.retries, *order[:, None]]
+        tries = [order[::2], order[1::2], *[order] * self.manner.retries, *order[:, None]]
         for attempt, rows in enumerate(tries):
             left = rows[~np.isfinite(values[rows]).all(axis=1)]
             if not len(left):
                 continue
-            self._wait(min(max(attempt - 1, 0), self.retries), len(left))
+            self._wait(min(max(attempt - 1, 0), self.manner.retries), len(left))
             try:
                 values[left] = self._values(X[left])
             except InvalidInput:
@@ -218,7 +247,7 @@ class Queries:
 
     def _answer(self, X: Array, retries: int, answer: Any = None) -> None:
         """Ask (unless there is an answer already), try again what failed, split what keeps failing."""
-        word, works, misshapen = _NOT_FINITE, False, False
+        word, works, misshapen, other = _NOT_FINITE, False, False, False
         for attempt in range(retries + 1):
             if self.run.over and len(self.log) and answer is None:
                 return
@@ -231,7 +260,7 @@ class Queries:
                 raise
             except Exception as error:  # whatever the box raises is its failure, not ours
                 self._raised = error
-                answer, misshapen = None, isinstance(error, _WrongShape)
+                answer, misshapen, other = None, isinstance(error, _WrongShape), isinstance(error, _OtherOutputs)
                 word = str(error) if misshapen else f"{type(error).__name__}: {error}"
                 continue
             answer = None
@@ -244,6 +273,13 @@ class Queries:
                 return
         if works and word == _NOT_FINITE:  # it answers, but not these rows
             self.dropped += len(X)
+            return
+        if other and self._remembered == 1 and not self.resumed:  # all tries since against one call: that is made again
+            before, _ = self.log.whole()
+            self.log, self._q = Log(), None
+            self._index.clear()
+            self._answer(before, retries)
+            self._answer(X, retries)
             return
         if misshapen and (len(X) == 1 or not len(self.log)):
             self.save()
@@ -263,7 +299,7 @@ class Queries:
     def _values(self, X: Array) -> Array:
         """One call: an (n, q) array, NaN included; anything else is an error."""
         self.calls += 1
-        return self._checked(call(self.box, X.copy(), min(self.timeout, self.run.left)), len(X))
+        return self._checked(call(self.box, X.copy(), min(self.manner.timeout, self.run.left)), len(X))
 
     def _checked(self, answer: Any, n: int) -> Array:
         if isinstance(answer, BaseException):
@@ -277,7 +313,7 @@ class Queries:
         plain = y.ndim == 1 or y.shape[1] == 1
         y = y.reshape(n, -1)
         if self._q is not None and y.shape[1] != self._q:
-            raise _WrongShape(f"{self._q} outputs came before, and now {y.shape[1]}")
+            raise _OtherOutputs(f"{self._q} outputs came before, and now {y.shape[1]}")
         if self._q is None and np.isfinite(y).all(axis=1).any():  # only an answer that counts says how many there are
             self._q, self._plain = y.shape[1], plain
         return y
@@ -286,11 +322,11 @@ class Queries:
         """Back off before a new try; keep to the rate."""
         left = max(self.run.left, 0.0)
         if attempt:
-            time.sleep(min(self.pause * 2.0 ** (attempt - 1), left))
-        if self.rate is not None:
+            time.sleep(min(self.manner.pause * 2.0 ** (attempt - 1), left))
+        if self.manner.rate_limit is not None:
             now = time.monotonic()
             time.sleep(min(max(self._next - now, 0.0), left))
-            self._next = max(self._next, now) + rows / self.rate
+            self._next = max(self._next, now) + rows / self.manner.rate_limit
 
     def _give_up(self, word: str) -> None:
         self.save()
@@ -376,10 +412,9 @@ class Queries:
         self._saved = time.monotonic()
         self._every = max(_EVERY, _SHARE * (self._saved - began))
 
-    def resume(self) -> None:
+    def _resume(self, file: Path) -> None:
         """Read what an earlier run saved."""
-        assert self.file is not None
-        X, y, way, seed = saved.read(self.file, self.dim)
+        X, y, way, seed = saved.read(file, self.dim)
         self._q, self._plain = (1 if y.ndim == 1 else y.shape[1]), y.ndim == 1
         self.resumed = True
         self._remember(X, y.reshape(len(X), -1))

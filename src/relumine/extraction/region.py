@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relumine.arguments import is_whole
-from relumine.arrays import Array
+from relumine.arrays import Array, among
 from relumine.deep import DeepNetwork
 from relumine.extraction.boxes import Box
 from relumine.extraction.random_rows import WIDER
@@ -81,19 +81,11 @@ class Free:
 
     def layer(self, W: Array) -> Array:
         """Weights (m, k) as (m, d)."""
-        wide = np.zeros((len(W), len(self.base)))
-        wide[:, self.at] = W
-        return wide
+        return among(W, self.at, len(self.base))
 
     def network(self, net: Net) -> Net:
         """A network of u as one of x."""
-        if self.all:
-            return net
-        if isinstance(net, DeepNetwork):
-            (W, b), *others = net.hidden
-            maps = [(self.layer(W), b), *others, (net.head.a, net.head.c)]
-            return DeepNetwork.of(maps, net.activation, net.head.v if net.layers else None)
-        return net.replace(W=self.layer(net.W), v=self.layer(np.atleast_2d(net.v)).reshape(*net.v.shape[:-1], -1))
+        return net if self.all else net.embedded(self.at, len(self.base))
 
 
 @dataclass(frozen=True)

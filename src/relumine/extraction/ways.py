@@ -9,7 +9,7 @@ import numpy as np
 
 from relumine.activations import LeakyReLU
 from relumine.extraction.asked import Asked
-from relumine.extraction.by_lines import Lines, by_lines
+from relumine.extraction.by_lines import ByLines, by_lines
 from relumine.extraction.deep.by_layers import Rest, by_layers
 from relumine.extraction.kinds import Kind, kind_in, refusal
 from relumine.extraction.queries import Queries
@@ -36,7 +36,7 @@ def answered(log: Queries, where: Where, run: Run, asked: Asked) -> Answered:
     """Chosen queries where they can be had; random ones otherwise, with the reason."""
     why = _why_random(log, where, asked)
     if why or where.domain is None:
-        return _by_random_rows(log, where, run, asked, Lines(None, why))
+        return _by_random_rows(log, where, run, asked, ByLines(None, why))
     log.begin("chosen", _CHOSEN if asked.budget is None else asked.budget)
     run.rng = np.random.default_rng(log.seed)
     tried, found = _by_chosen_rows(log, where.domain, run, asked)
@@ -46,10 +46,10 @@ def answered(log: Queries, where: Where, run: Run, asked: Asked) -> Answered:
     return _by_random_rows(log, where, run, asked, tried, kind_in(log, where.domain, tried.jumps))
 
 
-def _by_chosen_rows(log: Queries, domain: Domain, run: Run, asked: Asked) -> tuple[Lines, Answered | None]:
+def _by_chosen_rows(log: Queries, domain: Domain, run: Run, asked: Asked) -> tuple[ByLines, Answered | None]:
     """One hidden layer by lines; several, where lines show them or find no network."""
-    width, sigma = asked.shape.width, asked.activation
-    several = width is None and sigma.name == "relu" and domain.room is None and asked.shape.depth != 1
+    width, sigma = asked.sizes.width, asked.activation
+    several = width is None and sigma.name == "relu" and domain.room is None and asked.sizes.depth != 1
     lines = by_lines(log, domain, run, width, sigma, several)
     failed = lines.result is not None and lines.result.status is Status.NOT_RECOVERED
     if several and (lines.deep or failed):
@@ -66,7 +66,7 @@ def _by_chosen_rows(log: Queries, domain: Domain, run: Run, asked: Asked) -> tup
 
 def _by_layers(log: Queries, domain: Domain, run: Run, asked: Asked) -> tuple[Recovery, Rest | None]:
     """All layers of a deep network; behind a link, nearer to the centre if answers have no digits further out."""
-    depth, widths = asked.shape.depth, asked.shape.widths
+    depth, widths = asked.sizes.depth, asked.sizes.widths
     expected = None if widths is None else tuple(widths)
     if log.link is None:
         # the first line again: its answers are in the log
@@ -80,7 +80,7 @@ def _by_layers(log: Queries, domain: Domain, run: Run, asked: Asked) -> tuple[Re
 
 
 def _by_random_rows(
-    log: Queries, where: Where, run: Run, asked: Asked, tried: Lines, kind: Kind | None = None
+    log: Queries, where: Where, run: Run, asked: Asked, tried: ByLines, kind: Kind | None = None
 ) -> Answered:
     """A network fitted to random rows; none where lines were tried and the box is of a kind that has none."""
     log.begin("random")
@@ -89,7 +89,7 @@ def _by_random_rows(
         return Answered(no_network, "random", kind=kind)
     budget = _RANDOM if asked.budget is None else asked.budget
     rows = RandomRows(log, where.draw, where.wide, log.seed, budget, run, asked.search, tried.noise)
-    result = rows.until_certain(asked.shape.width, asked.growth)
+    result = rows.until_certain(asked.sizes.width, asked.growth)
     if asked.queries != "random":
         result = noted(result, f"random rows were asked, not chosen ones: {tried.why}")
     return Answered(result, "random", kind=kind)

@@ -100,19 +100,19 @@ class Fitted(NamedTuple):
     groups: NDArray[np.intp] | None = None
 
 
-def infer(fit: Fitted, white: Whitening, units: Array) -> Inference:
+def infer(fit: Fitted, white: Whitening, scale: Array) -> Inference:
     """Standard errors of every parameter, carried from white coordinates to the user's, and what each row confirms.
 
     G⁻¹(Σ ω j jᵀ σ²/(1 − h))G⁻¹ with G = JᵀωJ: a row moves the fit by its leave-one-out residual, whose variance is
     σ²/(1 − h) (MacKinnon & White 1985, with the variance of the noise instead of each row's square). Without 1 − h,
-    95 % intervals cover 92 % at n/p = 5 and 93 % at 10; with it 96 % and 95 %. ``units`` (q,): what the outputs were
+    95 % intervals cover 92 % at n/p = 5 and 93 % at 10; with it 96 % and 95 %. ``scale`` (q,): what the outputs were
     divided by. The scale of a homogeneous unit is fixed by its gauge; the answer is for unit rows w in the user's
     coordinates.
     """
     net, free = fit.net, fit.free
     q = net.a.shape[0]
     spread2 = fit.squares / max(fit.rows.n - parameter_count(net, free) / q, 1.0)
-    noise = np.sqrt(spread2) * units
+    noise = np.sqrt(spread2) * scale
     matrices = fisher(fit.rows, net, free)
     at = factor(net, free, matrices)
     if at is None:
@@ -123,7 +123,7 @@ def infer(fit: Fitted, white: Whitening, units: Array) -> Inference:
         confirmation = confirm(fit.rows, fit.model, at, fit.groups, h)
         if not fit.exact:
             matrices = _enlarged(fit.rows, at, h)
-    T = _to_user(net, white, units, free) / at.root
+    T = _to_user(net, white, scale, free) / at.root
     if fit.exact:  # nothing is left to weigh: σ²TG⁻¹Tᵀ, with the largest σ of all outputs
         half = solve_triangular(at.L, T.T, lower=True, overwrite_b=True, check_finite=False)
         variance = spread2.max() * np.einsum("pi,pi->i", half, half)
@@ -142,7 +142,7 @@ def _enlarged(rows: MemoryRows, at: Factor, h: Array) -> Array:
     return np.stack([fisher(part, at.net, at.free, o) for o, part in enumerate(each)])
 
 
-def _to_user(net: Network, white: Whitening, units: Array, free: slice) -> Array:
+def _to_user(net: Network, white: Whitening, scale: Array, free: slice) -> Array:
     """Jacobian (P, P) of the user's parameters with respect to the white ones (delta method)."""
     (m, d), q = net.W.shape, net.a.shape[0]
     D, size = d + 1, d + 1 + q
@@ -154,17 +154,17 @@ def _to_user(net: Network, white: Whitening, units: Array, free: slice) -> Array
     for i in range(m):
         s = i * size
         T[s : s + D, s : s + D] = linear
-        T[s + D : s + size, s + D : s + size] = np.diag(units)
+        T[s + D : s + size, s + D : s + size] = np.diag(scale)
         if degree is not None:
             w, b = unwhiten @ net.W[i], net.b[i] - white.mean @ (unwhiten @ net.W[i])
-            r, a = float(np.linalg.norm(w)), net.a[:, i] * units
+            r, a = float(np.linalg.norm(w)), net.a[:, i] * scale
             N = np.eye(size)
             N[:d, :d] = (np.eye(d) - np.outer(w, w) / r**2) / r
             N[d, :d], N[d, d] = -b * w / r**3, 1.0 / r
             N[D:, :d] = np.outer(a, w) * degree * r ** (degree - 2)
             N[D:, D:] *= r**degree
             T[s : s + size, s : s + size] = N @ T[s : s + size, s : s + size]
-    T[m * size :, m * size :] = np.kron(np.diag(units), linear[free, free])
+    T[m * size :, m * size :] = np.kron(np.diag(scale), linear[free, free])
     return T
 
 

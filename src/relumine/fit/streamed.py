@@ -36,10 +36,10 @@ from relumine.fit.rows import (
 
 @dataclass(frozen=True)
 class Preparation:
-    """From raw rows to rows of a fit: x̃ = (z, 1) with z white, y over ``units`` (q,), weights over ``weight``."""
+    """From raw rows to rows of a fit: x̃ = (z, 1) with z white, y over ``scale`` (q,), weights over ``weight``."""
 
     white: Whitening
-    units: Array
+    scale: Array
     weight: float
 
     def __call__(self, chunk: Chunk) -> Chunk:
@@ -49,7 +49,7 @@ class Preparation:
             self.white.apply(np.asarray(chunk.X, dtype=np.float64), out=X[:, :-1])
         X[:, -1] = 1.0
         weight = None if chunk.weight is None else chunk.weight / self.weight
-        return Chunk(X, chunk.Y / self.units, weight, chunk.first)
+        return Chunk(X, chunk.Y / self.scale, weight, chunk.first)
 
 
 @dataclass(frozen=True)
@@ -159,9 +159,9 @@ class Prepared(NamedTuple):
 
 
 def prepare_source(
-    source: Source, units: Array, found: tuple[Whitening, Summary] | None = None, weight: float | None = None
+    source: Source, scale: Array, found: tuple[Whitening, Summary] | None = None, weight: float | None = None
 ) -> Prepared:
-    """Whiten the inputs of a source, divide its outputs by ``units`` (q,), take out the affine part.
+    """Whiten the inputs of a source, divide its outputs by ``scale`` (q,), take out the affine part.
 
     ``found``: the whitening, if it is known; ``weight``: what weights are divided by, their mean by default. Two passes
     (mean and covariance, which also give the affine part; what rounding left of it), and one to prepare what is kept.
@@ -175,7 +175,7 @@ def prepare_source(
     """
     white, summary = whitening_of(source) if found is None else found
     weight = summary.total / summary.n if weight is None else weight
-    kept = source.map(Preparation(white, units, weight), white.L.shape[1] + 1)
+    kept = source.map(Preparation(white, scale, weight), white.L.shape[1] + 1)
     plain = prepared_rows(kept, summary.n, summary.total / weight)
-    rows, tau = without_affine(plain, AFFINE, white.affine(summary) / units)
+    rows, tau = without_affine(plain, AFFINE, white.affine(summary) / scale)
     return Prepared(rows, plain, tau, white)

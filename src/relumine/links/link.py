@@ -14,7 +14,7 @@ import numpy as np
 
 from relumine.arrays import Array, is_single
 from relumine.links.form import Form, in_range, sums_to_one
-from relumine.links.log import Log
+from relumine.links.log import Exponential
 from relumine.links.logit import Logit, TwoClasses
 from relumine.links.softmax import Softmax
 from relumine.results import InvalidInput
@@ -22,7 +22,7 @@ from relumine.results import InvalidInput
 LinkName = Literal["auto", "logit", "softmax", "log"]
 
 
-FORMS: tuple[Form, ...] = (TwoClasses(), Softmax(), Logit(), Log())  # of those that fit, the first is taken
+FORMS: tuple[Form, ...] = (TwoClasses(), Softmax(), Logit(), Exponential())  # of those that fit, the first is taken
 LINKS = ("auto", *dict.fromkeys(form.name for form in (Logit(), *FORMS)))
 WORDS = tuple(form.word for form in FORMS)
 _EPS = 2.0**-53  # half a unit of the last place of numbers below 1: how a p near 1, and so 1 − p, is rounded

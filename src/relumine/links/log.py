@@ -11,7 +11,7 @@ from relumine.arrays import Array
 from relumine.links.form import Form
 
 
-class Log(Form):
+class Exponential(Form):
     """Exponentials of the network."""
 
     name = word = "log"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import Literal
 
 from relumine import activations
@@ -33,7 +34,7 @@ class Capabilities:
     checkpoint : bool
         Whether a run can be broken off and resumed.
     options : tuple of str
-        Keyword arguments of its own, beside X, y, width, activation and rng.
+        Keyword arguments of its own, beside X, y, width, activation and rng (:func:`options_of`).
 
     Examples
     --------
@@ -79,7 +80,6 @@ class Capabilities:
         outputs: int = 1,
         weighted: bool = False,
         checkpoint: bool = False,
-        options: tuple[str, ...] = (),
     ) -> None:
         """Raise :class:`~relumine.results.InvalidInput` for the first thing asked that the method cannot do."""
         method, auto = f"method={self.name!r}", "use method='auto'"
@@ -96,7 +96,15 @@ class Capabilities:
             raise InvalidInput(f"{method} does not take sample_weight", argument="sample_weight", remedy=auto)
         if checkpoint and not self.checkpoint:
             raise InvalidInput(f"{method} keeps no checkpoint", argument="checkpoint", remedy="method='auto' does")
-        unknown = [name for name in options if name not in self.options]
-        if unknown:
-            problem = f"{method} does not know the option {unknown[0]!r}"
-            raise InvalidInput(problem, argument=unknown[0], remedy=f"it knows: {', '.join(self.options) or 'none'}")
+
+
+def options_of(method: Callable[..., object]) -> tuple[str, ...]:
+    """The keyword arguments that a method alone knows.
+
+    Examples
+    --------
+    >>> options_of(lambda X, y, width, *, activation, rng, order: None)
+    ('order',)
+    """
+    named = signature(method).parameters.values()
+    return tuple(p.name for p in named if p.kind is Parameter.KEYWORD_ONLY and p.name not in ("activation", "rng"))

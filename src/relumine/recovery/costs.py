@@ -16,6 +16,8 @@ import numpy as np
 
 from relumine.activations import Activation
 
+# Products of one start, and units of its student over the width. With these (10,5), (10,10), (10,20), (30,30) and
+# (60,10) at five or six rows a parameter took 0.2, 0.5, 0.4, 0.8 and 1.9 times the estimate.
 _PRODUCTS, _OVER = 2000, 1.5
 _CALL = 7e-5  # seconds around a product, which small problems notice
 _SMOOTH = 3.0  # a smooth σ costs more per row than a kink, and takes more steps

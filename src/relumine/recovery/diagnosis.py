@@ -31,6 +31,7 @@ _FAR = 100.0
 _APPROXIMATION = 0.9  # R² on unseen rows from which a network that is not *the* network is worth keeping
 _SAME = 1e-9  # 1 − R² from which the rows are explained, and only which network explains them is open
 _RUNNING = 20  # rows from which whole numbers one after the other are no accident
+_SERIES = 0.5  # of the ratio of independent rows: with less, three rows say no more than one
 _CALLED_ID = re.compile(r"(^|[\W_])(?i:id|key|index|uuid)$|[a-z]I[dD]$")  # how columns of such numbers are called
 
 
@@ -387,3 +388,20 @@ def running_numbers(X: Array, names: tuple[str, ...] | None) -> tuple[str, str] 
             how = "" if names is None else f": ignore=[{names[j]!r}]"
             return f"{called} {what}", f"If it only numbers the rows, leave it out{how}."
     return None
+
+
+def alike_in_order(X: Array) -> bool:
+    """Whether rows next to each other are alike in some input: a series, groups of rows, or sorted ones.
+
+    Von Neumann's ratio Σ(x_{i+1} − x_i)²/2Σ(x_i − x̄)² is 1, give or take 1/√n, for independent rows and 1 − ρ for a
+    series whose neighbours have correlation ρ.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> alike_in_order(X), alike_in_order(X.cumsum(axis=0)), alike_in_order(np.repeat(X, 10, axis=0))
+    (False, True, True)
+    """
+    squares = ((X - X.mean(axis=0)) ** 2).sum(axis=0)
+    steps = (np.diff(X, axis=0) ** 2).sum(axis=0) / 2.0
+    return bool((steps < min(_SERIES, 1.0 - 6.0 / len(X) ** 0.5) * squares).any())

@@ -8,25 +8,24 @@ from dataclasses import replace
 from importlib import metadata
 from os import PathLike
 from time import perf_counter
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relumine.activations import Activation
 from relumine.arguments import one_of
-from relumine.data.sources import Samples, Source, count, materialise, open_source, take
+from relumine.arrays import among
+from relumine.data.sources import Samples, Source, count, fits, materialise, open_source, take
 from relumine.data.sources.constant import without_constants
-from relumine.deep import DeepNetwork
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
 from relumine.links import LINKS, LinkName
-from relumine.network import Network
 from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
 from relumine.papers.zhong2017.method import recover_zhong
 from relumine.recovery.asked import Asked, check
-from relumine.recovery.diagnosis import diagnosed, doubted, running_numbers
+from relumine.recovery.diagnosis import alike_in_order, diagnosed, doubted, running_numbers
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
 from relumine.recovery.layers import recover_layers
@@ -50,6 +49,7 @@ _PATIENCE = 600.0  # seconds: planted networks of up to 50 units and inputs are 
 # passes of all starts together and operations a second of a slow core: (100,100) with 50 000 rows gets five hours more
 _PASSES, _SPEED, _MODEST = 60 * 2000, 2e10, 20
 _LOOKED_AT = 20_000  # rows that a diagnosis looks at
+_ALIKE = "rows next to each other are alike: unless they were only sorted, they show less than so many independent ones"
 _COPIES = 8  # bytes in use for one byte of raw rows, at the worst moment
 
 
@@ -178,6 +178,9 @@ def recover(
         result = replace(result, stages=(*result.stages, Stage("diagnosis", perf_counter() - began)))
     elif result.status is Status.NOISY or not result.network.m:
         result = doubted(result, _some(data))
+    if result.ok and alike_in_order(np.asarray(data.head().X, dtype=np.float64)):
+        notes = (*result.certificate.notes, _ALIKE)
+        result = replace(result, certificate=replace(result.certificate, notes=notes))
     if len(kept) < d:
         result = _with_constants(result, kept, d, names)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
@@ -259,15 +262,18 @@ def _few_or_all(data: Samples | Source, memory: float, problem: Problem, run: Ru
 
 def _several_layers(data: Samples | Source, asked: Asked, run: Run) -> Recovery:
     """Two or more hidden layers, from rows in memory."""
+    if not (isinstance(data, Samples) or fits(data, asked.memory)):
+        raise InvalidInput(
+            "widths= needs all rows in memory", argument="widths", remedy="raise memory=, or use fewer rows"
+        )
     with run.interruptible():
-        samples = data if isinstance(data, Samples) else materialise(data)
-        return recover_layers(samples, asked.options["widths"], run, asked.starts)
+        return recover_layers(materialise(data), asked.options["widths"], run, asked.starts)
 
 
 def _of_a_paper(data: Samples | Source, asked: Asked, _: Run) -> Recovery:
     """A method as its paper prints it; rows that do not fit in memory stay where they are."""
     options = {**asked.options, **({"memory": asked.memory} if "memory" in asked.method.options else {})}
-    if not isinstance(data, Samples) and 8.0 * count(data) * (data.d + data.q) <= asked.memory:
+    if fits(data, asked.memory):
         data = materialise(data)
     run = _PAPERS[asked.method.name]
     result = run(data, None, asked.width, activation=asked.activation, rng=asked.rng, **options)
@@ -317,26 +323,14 @@ def _version() -> str:
 
 def _with_constants(result: Recovery, kept: NDArray[np.intp], d: int, names: tuple[str, ...] | None) -> Recovery:
     """The network in all of the user's columns: those that never change have weight 0."""
-
-    def wide(values: NDArray[np.float64], fill: float = 0.0) -> NDArray[np.float64]:
-        out = np.full((*values.shape[:-1], d), fill)
-        out[..., kept] = values
-        return out
-
-    net: Network | DeepNetwork = result.network
-    if isinstance(net, DeepNetwork):
-        (W, b), *others = net.maps
-        net = DeepNetwork.of([(wide(W), b), *others], net.activation)
-    else:
-        net = net.replace(W=wide(net.W), v=wide(net.v))
     se = result.standard_errors
     if se is not None:
-        se = replace(se, W=wide(se.W, np.nan), v=wide(se.v, np.nan))
+        se = replace(se, W=among(se.W, kept, d, np.nan), v=among(se.v, kept, d, np.nan))
     left = [str(j) if names is None else repr(names[j]) for j in range(d) if j not in kept]
     note = f"left out, because it never changes: column {', '.join(left)} (its weights are 0)"
     return replace(
         result,
-        network=cast("Network", net),
+        network=result.network.embedded(kept, d),
         standard_errors=se,
         certificate=replace(result.certificate, notes=(*result.certificate.notes, note)),
     )

@@ -17,6 +17,8 @@ from relumine.data.holdout import same_rows
 from relumine.fit.fisher import parameter_count
 from relumine.fit.inference import Inference, structure_score
 from relumine.fit.leverage import unseen_share
+from relumine.fit.neighbours import alike
+from relumine.fit.rows import MemoryRows
 from relumine.network import Network
 from relumine.papers.mondelli2019.regimes import Regime, regime
 from relumine.recovery.signs import Answer, one_sided
@@ -48,7 +50,7 @@ class AllRows:
 
     ``rows``: their number. Exact data: ``error`` over the spread of y, ``off``: how many of them contradict (at least
     one if all are off together). Noisy data: ``noise`` of all rows and ``noise_of_few``, standard deviations, and
-    whether it is ``noisier`` there in some output.
+    whether it is ``noisier`` there in some output. ``different``: of all rows, as far as is known.
     """
 
     rows: int
@@ -58,6 +60,7 @@ class AllRows:
     noise: float = float("nan")
     noise_of_few: float = float("nan")
     noisier: bool = False
+    different: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,8 @@ class Evidence:
     ``blind``: units with too few rows behind their kink. ``discrete``: each input takes a few values only.
     ``noise``: standard deviation of what is left, ``rounding``: the most that rounding of y leaves.
     ``condition``: of the Fisher matrix. ``gain``: what the units explain, less what they cost (BIC; below 0: nothing).
-    ``score``: of the residual against other units. ``agreeing`` starts, ``rival``: the width of one that explains more.
+    ``score``: of the residual against other units, ``alike``: between rows next to each other, ``along``: the input in
+    whose order they are, empty for another order. ``agreeing`` starts, ``rival``: the width of one that explains more.
     ``interrupted``: the search was; ``timed_out``: by the time limit.
     """
 
@@ -131,6 +135,8 @@ class Evidence:
     condition: float = float("nan")
     gain: float = 0.0
     score: float = 0.0
+    alike: float = 0.0
+    along: str = ""
     blind: tuple[int, ...] = ()
     discrete: bool = False
     agreeing: int = 0
@@ -154,10 +160,11 @@ class Evidence:
     def confirmed(self) -> int:
         """Rows that could have contradicted the network and did not, those the search never saw included."""
         confirmed = 0 if self.confirmations is None else self.confirmations.rows
-        if self.all_rows is None or not isfinite(self.all_rows.error):
+        if self.all_rows is None:
             return confirmed
-        # rows set aside are among those that the search never saw
-        return self.all_rows.rows + max(confirmed - (0 if self.held is None else self.held.rows), 0)
+        if isfinite(self.all_rows.error):  # rows set aside are among those that the search never saw
+            confirmed = self.all_rows.rows + max(confirmed - (0 if self.held is None else self.held.rows), 0)
+        return int(min(confirmed, self.all_rows.different))
 
     @property
     def unseen(self) -> float:
@@ -189,6 +196,7 @@ def gather(
     units_seen = m if width is None else width
     # the score of a fit with more parameters than numbers has no meaning, and its matrix is singular
     tested = not answer.exact and p < N
+    next_to, along = _alike(task, answer, net) if tested else (0.0, "")
     return Evidence(
         units=m,
         dim=net.d,
@@ -205,6 +213,8 @@ def gather(
         condition=inference.condition,
         gain=-N * log(max(answer.loss, 1e-300)) - (p - task.parameters(0)) * log(N),
         score=structure_score(answer.rows, task.shape, answer.model) if tested else 0.0,
+        alike=next_to,
+        along=along,
         blind=tuple(one_sided(task, answer.net)) if answer.exact else (),
         discrete=task.discrete,
         agreeing=agreeing,
@@ -216,6 +226,16 @@ def gather(
         confirmations=_confirmations(task, inference),
         theory=regime(net.d, units_seen, net.activation) if net.d and units_seen else None,
     )
+
+
+def _alike(task: Task, answer: Answer, net: Network) -> tuple[float, str]:
+    """How much alike rows next to each other are off, and in the order of which input; of rows in memory."""
+    if not isinstance(task, MemoryTask) or not isinstance(answer.rows, MemoryRows):
+        return 0.0, ""
+    used = np.delete(task.samples.X, task.aside, axis=0)
+    score, k = alike(answer.rows, answer.model, used, net.W, task.groups)
+    names = task.samples.names
+    return score, "" if k is None else f"input {k}" if names is None else f"input '{names[k]}'"
 
 
 def _noise(task: Task, net: Network, inference: Inference, p: int) -> float:
@@ -237,7 +257,7 @@ def _confirmations(task: Task, inference: Inference) -> Confirmations:
     found, aside = inference.confirmation, same_rows(task.held.X)[1] if task.held.n else 0
     if found is None:
         return Confirmations(aside)
-    noise = np.maximum(inference.noise, task.digits.rounding) / task.units
+    noise = np.maximum(inference.noise, task.digits.rounding) / task.scale
     press = found.left_out[task.bent] / np.maximum(noise[task.bent], np.finfo(float).tiny)
     carried = float(found.carried[task.bent].min(initial=np.inf))
     alone = found.alone
@@ -247,17 +267,17 @@ def _confirmations(task: Task, inference: Inference) -> Confirmations:
 
 
 def _held_out(task: Task, net: Network, inference: Inference, spare: int) -> HeldOut:
-    """The rows set aside: root mean square error of each output, in the task's units, in its three readings."""
+    """The rows set aside: root mean square error of each output, on the task's scale, in its three readings."""
     truth, weight = task.held.y, task.held.weight
-    error = (net(task.held.X).reshape(truth.shape) - truth) / task.units
+    error = (net(task.held.X).reshape(truth.shape) - truth) / task.scale
     held = np.sqrt(np.average(error**2, axis=0, weights=weight))
     # an output that looked affine was judged so at rounding error, and must be affine to that here, too
     limit = np.where(task.bent, _ROUNDED * task.rounding, _AFFINE)
     return HeldOut(
         rows=task.held.n,
-        error=float(np.max(held * task.units / np.where(task.spread > 0.0, task.spread, task.units))),
+        error=float(np.max(held * task.scale / np.where(task.spread > 0.0, task.spread, task.scale))),
         rounding=not bool((held > limit).any()),
-        excess=float(np.mean((held / np.maximum(inference.noise / task.units, task.rounding)) ** 2)),
+        excess=float(np.mean((held / np.maximum(inference.noise / task.scale, task.rounding)) ** 2)),
         limit=float(fdtri(truth.size, spare, 1.0 - _CHANCE)),  # Fisher's ratio; scipy.stats takes a second to import
     )
 

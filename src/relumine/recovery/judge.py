@@ -204,6 +204,16 @@ def _structure(e: Evidence) -> tuple[Status, str] | None:
     )
 
 
+def _off_alike(e: Evidence) -> tuple[Status, str] | None:
+    if e.alike < STRUCTURE or e.rounded:
+        return None
+    where = f"with nearly the same {e.along}" if e.along else "next to each other"
+    return Status.NOT_RECOVERED, (
+        f"What is left is not noise: rows {where} are off by alike amounts ({e.alike:.1f} standard errors, where "
+        f"independent noise stays below {STRUCTURE:g})."
+    )
+
+
 def _does_not_generalise(e: Evidence) -> tuple[Status, str] | None:
     if e.held is None or e.held.excess <= e.held.limit:
         return None
@@ -270,6 +280,7 @@ _OF_NOISY: tuple[Rule, ...] = (
     _alone,
     _other_rows_noisier,
     _on_a_few_rows,
+    _off_alike,
 )
 
 
@@ -333,8 +344,8 @@ _PROVES = {
     Status.EXACT: "this network reproduces rows it never saw to rounding error, so on this input distribution it is "
     "the function; for ReLU units that are not parallel the parameters are then the network's, up to permutation, "
     "scale and flips (for other activations this is expected, not proved)",
-    Status.NOISY: "the residual shows no structure against 256 random hidden units and rows set aside are predicted as "
-    "well as the noise allows; several starts agree",
+    Status.NOISY: "the residual shows no structure against 256 random hidden units, nor between rows next to each "
+    "other, and rows set aside are predicted as well as the noise allows; several starts agree",
 }
 _DOES_NOT = {
     Status.EXACT: "that no unit hides where no sample fell (kinks outside the data), nor that a wider network with the "

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
+from relumine.data.holdout import different_rows
 from relumine.data.sources import Chunk, Source, WithoutRows, count, take
 from relumine.fit.levenberg import INTERRUPTED, minimise
 from relumine.fit.projection import project
@@ -114,13 +115,14 @@ def _checked(source: Source, case: Case, numbers: Numbers) -> Case:
     used = np.delete(numbers, task.aside)
     # an output that looked affine was judged so at rounding error, and must be affine to that everywhere
     limit = np.where(task.bent, task.rounding, 256.0 * np.finfo(float).eps)
-    size = np.where(task.bent | (task.spread > 0.0), task.units, 0.0)
-    part = partial(_errors, net=case.net, units=task.units, limit=_ROW * limit, size=size / task.units)
+    size = np.where(task.bent | (task.spread > 0.0), task.scale, 0.0)
+    part = partial(_errors, net=case.net, scale=task.scale, limit=_ROW * limit, size=size / task.scale)
     n, squares, off = WithoutRows(source, used).reduce(part)
     spread = np.sqrt(squares / max(float(n), 1.0))
-    error = float(np.max(spread * task.units / np.where(task.spread > 0.0, task.spread, task.units)))
+    error = float(np.max(spread * task.scale / np.where(task.spread > 0.0, task.spread, task.scale)))
     together = bool((spread > 10.0 * limit).any())  # none is far off, but all are off a little
-    found = AllRows(int(n), error, max(int(off), int(together)), few=len(used))
+    different = different_rows(len(used) + int(n), task.samples.X)
+    found = AllRows(int(n), error, max(int(off), int(together)), few=len(used), different=different)
     note = f"found from {len(used)} rows, then checked on the other {int(n)}"
     return replace(
         case,
@@ -131,15 +133,15 @@ def _checked(source: Source, case: Case, numbers: Numbers) -> Case:
     )
 
 
-def _errors(chunk: Chunk, net: Network, units: Array, limit: Array, size: Array) -> Sums:
-    """Rows, Σ r² (q,) in the task's units, and how many rows are off in some output.
+def _errors(chunk: Chunk, net: Network, scale: Array, limit: Array, size: Array) -> Sums:
+    """Rows, Σ r² (q,) on the task's scale, and how many rows are off in some output.
 
     A row may be off by ``limit`` (q,) times ``size`` (q,) or, where that is larger, times what is predicted.
     """
     if not len(chunk.Y):
-        return np.zeros(()), np.zeros(len(units)), np.zeros(())
-    predicted = net(np.asarray(chunk.X, dtype=np.float64)).reshape(chunk.Y.shape) / units
-    R = predicted - chunk.Y / units
+        return np.zeros(()), np.zeros(len(scale)), np.zeros(())
+    predicted = net(np.asarray(chunk.X, dtype=np.float64)).reshape(chunk.Y.shape) / scale
+    R = predicted - chunk.Y / scale
     off = ~(np.abs(R) <= limit * np.maximum(size, np.abs(predicted))).all(axis=1)  # also where R is not a number
     return np.array(float(len(R))), np.einsum("ij,ij->j", R, R), np.array(float(off.sum()))
 
@@ -162,9 +164,14 @@ def _refined(source: Source, case: Case, numbers: Numbers, problem: Problem, run
         case.search, interrupted=interrupted, stages=[*case.stages, stage], notes=[*case.search.notes, note]
     )
     whole = close(task, answer, search, problem.width, run)
-    noisier = bool((whole.noise > _NOISIER * case.noise + 1e-12 * small.units).any())
+    noisier = bool((whole.noise > _NOISIER * case.noise + 1e-12 * small.scale).any())
     found = AllRows(
-        task.rows.n, few=small.rows.n, noise=rms(whole.noise), noise_of_few=rms(case.noise), noisier=noisier
+        task.rows.n,
+        few=small.rows.n,
+        noise=rms(whole.noise),
+        noise_of_few=rms(case.noise),
+        noisier=noisier,
+        different=different_rows(task.rows.n + small.held.n, small.samples.X),
     )
     record = replace(whole.record, rows_searched=small.rows.n, rows=task.rows.n)
     return replace(whole, evidence=replace(whole.evidence, all_rows=found), record=record)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relumine.arrays import Array
 from relumine.network import Network, flip_columns
 from relumine.tensors.subsets import nearest_subset, some_subset
 
@@ -41,13 +42,8 @@ def orient(net: Network, *, exact: bool = True, bias: bool = False, seconds: flo
     array([ 0.3, -0.2])
     """
     reflection = net.activation.reflection
-    wanted = np.ones(((net.q or 1), net.d + 1), dtype=bool)
-    wanted[:, -1] = not bias
-    affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)])[wanted]
-    M = flip_columns(net)[wanted.ravel()]
-    # what the units themselves amount to: M vanishes for even and odd activations
-    units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
-    size = max(float(units.max(initial=0.0)), np.finfo(float).tiny)
+    affine, M = _system(net, bias)
+    size = largest_unit(net)  # M itself vanishes for even and odd activations
     small = np.abs(affine).max() <= 1e-14 * size
     if reflection is None or reflection.scale != 1.0 or small or not M.any():
         return Orientation(net, float(np.abs(affine).max()) / size, "unit signs as fitted")
@@ -79,10 +75,7 @@ def open_signs(net: Network, limit: float, *, bias: bool = False) -> NDArray[np.
     >>> open_signs(net, 0.1)
     array([False,  True])
     """
-    wanted = np.ones(((net.q or 1), net.d + 1), dtype=bool)
-    wanted[:, -1] = not bias
-    affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)])[wanted]
-    M = flip_columns(net)[wanted.ravel()]
+    affine, M = _system(net, bias)
     if net.m <= _ALL_FLIPS:
         sets = (np.arange(1, 1 << net.m)[:, None] >> np.arange(net.m) & 1).astype(bool)
     else:
@@ -91,3 +84,17 @@ def open_signs(net: Network, limit: float, *, bias: bool = False) -> NDArray[np.
         sets[np.arange(len(pairs))[:, None], pairs] = True
     left = np.abs(affine + sets @ M.T).max(axis=1, initial=0.0)
     return np.asarray(sets[left <= limit].any(axis=0))
+
+
+def largest_unit(net: Network) -> float:
+    """The largest entry of a_i(w_i, b_i) in size, above 0."""
+    units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
+    return max(float(units.max(initial=0.0)), np.finfo(float).tiny)
+
+
+def _system(net: Network, bias: bool) -> tuple[Array, Array]:
+    """What is to vanish, (v, c) or with a ``bias`` v alone, outputs one after the other; what each flip adds to it."""
+    wanted = np.ones(((net.q or 1), net.d + 1), dtype=bool)
+    wanted[:, -1] = not bias
+    affine = np.column_stack([np.atleast_2d(net.v), np.atleast_1d(net.c)])
+    return affine[wanted], flip_columns(net)[wanted.ravel()]

@@ -20,7 +20,7 @@ from relumine.fit.starts import random_directions
 from relumine.recovery.task import MemoryTask, make_task
 from relumine.results import Cause, InvalidInput
 
-_UNITS, _ROWS = 16, 1500
+_UNITS, _ROWS = 16, 1500  # a look of a second or two; enough to tell what _BETTER tells
 _FEW = 20  # values up to which a target is a set of classes
 _STARTS = 3  # one tanh start in four sticks
 # What is left, over what the other explanation leaves: with 16 units, d = 3, 6, 10 and 2000 rows 19 … 9000 times for

@@ -2,8 +2,9 @@
 
 At few samples per parameter the student sticks, at a loss of 0.05, say. Leaving units out is an escape: it is the
 contracted network that then falls to rounding error, or ends lower than the one before. So a round can begin at the
-network of the last one, with random units beside it (:func:`widened`), and costs little: neither the student nor the
-contracted network is followed to the bottom of a basin that is not the right one.
+network of the last one: its units that matter most stay, the others make room for random ones (:func:`renewed`). It
+costs little: neither the student nor the contracted network is followed to the bottom of a basin that is not the right
+one.
 """
 
 from __future__ import annotations
@@ -55,9 +56,10 @@ _NEAR = 0.2  # relative loss from which signs are tried: 784-2-1 at n/p = 3 and 
 _SHARE = 0.05  # of the parameters that the affine part must be for its removal to help: (30,30) has 3 %, (10,5) 17 %
 
 
-def widened(fit: Fit, extra: int, rng: np.random.Generator) -> Array:
-    """The directions of a fit and ``extra`` random ones, (m + extra, d+1)."""
-    return np.concatenate([fit.at.U, random_directions(rng, extra, fit.at.U.shape[1])])
+def renewed(fit: Fit, kept: int, k: int, rng: np.random.Generator) -> Array:
+    """k directions (k, d+1): those ``kept`` units of a fit that cost most to leave out, and random ones."""
+    dearest = np.sort(np.argsort(-fit.at.drop_costs(), kind="stable")[:kept])
+    return np.concatenate([fit.at.U[dearest], random_directions(rng, k - len(dearest), fit.at.U.shape[1])])
 
 
 def from_the_span(task: MemoryTask, k: int, width: int, span: Array, run: Run, stage: str) -> Fit:

@@ -1,9 +1,9 @@
 """The search for the hidden units: which round comes next, what it is worth, and when to stop.
 
-A chain is a start and its cycles. A start is a student at random or from moments, contracted to the width; a cycle
-keeps that network, puts random units beside it and contracts again (:mod:`relumine.recovery.rounds`). A chain goes on
-while its loss falls; then a new one begins. Only what different chains agree on is evidence: the cycles of one share
-their units.
+A chain is a start and its cycles. A start is a student at random or from moments (:mod:`relumine.recovery.begin`),
+contracted to the width; a cycle keeps the better part of that network, puts random units beside it and contracts again
+(:mod:`relumine.recovery.rounds`). A chain goes on while its loss falls; then a new one begins. Only what different
+chains agree on is evidence: the cycles of one share their units.
 """
 
 from __future__ import annotations
@@ -15,33 +15,26 @@ from math import ceil, log
 
 import numpy as np
 
-from relumine.arrays import Array
 from relumine.fit.inference import structure_score
 from relumine.fit.levenberg import INTERRUPTED, Fit, Schedule, minimise
-from relumine.fit.passes import difference_squares, sides
-from relumine.fit.prune import SEARCH, noisy_polish, polish, prune
-from relumine.fit.starts import (
-    looks_gaussian,
-    moment_directions,
-    random_directions,
-    second_moment_span,
-    span_directions,
-    third_moment_directions,
-)
+from relumine.fit.passes import difference_squares
+from relumine.fit.prune import SEARCH, noisy_polish
+from relumine.recovery.begin import Starts
 from relumine.recovery.otherwise import otherwise
-from relumine.recovery.rounds import STUDENT, contracted, from_the_span, signed, widened
+from relumine.recovery.rounds import STUDENT, contracted, from_the_span, renewed, signed
+from relumine.recovery.spare import without_spare_units
 from relumine.recovery.task import MemoryTask
-from relumine.results import InvalidInput, SearchRecord, Stage, WidthEvidence
+from relumine.results import SearchRecord, Stage, WidthEvidence
 from relumine.run import Run
 
 STRUCTURE = 5.0  # |t| of the residual against a random unit beyond which it is not noise: noise stays about 3
-_MOMENT_DIMENSIONS = 31  # inputs plus one up to which fourth moments are cheap: d⁴/24 = 34 000 numbers
-_COLLAPSE = replace(SEARCH, steps=40, damping=1e-4, plateau=8, gain=0.5)  # a short look whether the loss collapses
-_IDLE_UNIT = 1e-6  # share of the largest unit's square: leaving out a unit that costs less is always tried
-_BETWEEN = 100.0  # kinks that no sample lies between are no further apart than this over the number of rows
 # student width over width, start by start: 1.5 as a rule; where that does not collapse, another width may
 _OVER = (1.5, 1.5, 2.0, 1.5, 1.25, 1.5, 3.0)
 _CYCLE = 1.5  # units over width in a cycle: 1.25 found 5 of 10 networks (10,10) at n/p = 2 where 1.5 found 8
+# Of the units, what a cycle keeps; the others make room for random ones. All kept: (10,5) at n/p = 2 7 of 8 networks in
+# 8.1 s together, (30,30) at 2.75 2 of 2 in 25 s, (10,20) at 2 1 of 10; 0.7: 8 of 8 in 3.0 s, 2 of 2 in 6.5 s, 8 of 8.
+# (10,10) at 1.75: 3 of 6, with 0.85 and with 0.5 1 of 6. Random ones kept instead of the dearest do about as well.
+KEPT = 0.7
 _FURTHER = 0.01  # of the loss of the network before: where the student of a cycle may stop at the earliest
 _ROUNDS = 3  # rounds for each start that is allowed: a round takes half the time of a start polished to the end
 # Numbers for each parameter, and the rounds after which a network that is there has been found: planted networks take
@@ -56,7 +49,6 @@ _IDLE, _LESS = 3, 0.97  # a chain ends after so many cycles that did not bring i
 _CLOSE = 1.1  # ratio of losses within which two chains may have met, before they are polished to the end
 _MET = "it has met another"
 _ALIKE = 5  # chains that end at one network which is not noise: another one would, too
-_SPANNED = 4  # inputs for each unit from which on the search begins inside the span of the second moment
 _TIED = 4.0  # difference of N log(loss) within which two fits are as good: twice the log likelihood ratio of 2σ
 BEATEN = 10.0  # difference of BIC from which a wider student counts as better ("very strong", Kass & Raftery 1995)
 
@@ -115,57 +107,21 @@ class Search:
     # -- one start -------------------------------------------------------------------------------------------
 
     @cached_property
-    def gaussian(self) -> bool:
-        """Whether the inputs look Gaussian, as starts from moments need; if not, a note says so."""
-        gaussian, excess = looks_gaussian(self.task.rows.X[:, :-1])
-        if not gaussian:
-            self.notes.append(
-                f"spectral start skipped: inputs are not Gaussian (mean excess kurtosis {excess:.2g}); "
-                "random starts do not need that"
-            )
-        return gaussian
+    def begin(self) -> Starts:
+        """Where a chain may begin."""
+        return Starts(self.task, self.run.rng, self.notes)
 
-    @cached_property
-    def spans(self) -> dict[int, Array]:
-        """The span of the second moment, by width."""
-        return {}
-
-    def span(self, width: int) -> Array:
-        """The span (width, d) that the second moment shows."""
-        if width not in self.spans:
-            self.spans[width] = second_moment_span(self.task.rows, width)
-        return self.spans[width]
-
-    def _spanned(self, width: int) -> bool:
-        """Whether this start is made inside that span: where there are many more inputs than units."""
-        return self.used % 7 in (0, 1, 3, 5) and _SPANNED * width <= self.task.rows.columns - 1 and self.gaussian
-
-    def directions(self, k: int, width: int) -> tuple[Array, str]:
-        """The next start: first in the span of the second moment, where it can show one; then anywhere; one in seven
-        from the third and fourth moments. Odd units show in the third moment only.
-        """
-        D, turn = self.task.rows.columns, self.used % 7
-        reflection = self.task.shape.activation.reflection
-        odd = reflection is not None and reflection.scale == -1.0
-        if odd and turn == (1 if width < D - 1 else 0) and self.gaussian:
-            return third_moment_directions(self.run.rng, k, self.task.rows), "third moment"
-        if turn in (0, 3) and width < D - 1 and self.gaussian:
-            return span_directions(self.run.rng, k, self.span(width)), "spectral"
-        if turn == 5 and 2 < D <= _MOMENT_DIMENSIONS and self.gaussian:
-            try:
-                return moment_directions(self.run.rng, k, self.task.rows, width), "higher moments"
-            except InvalidInput:  # too few rows for so many moments
-                pass
-        return random_directions(self.run.rng, k, D), "random"
-
-    def student(self, k: int, width: int, before: Fit | None = None, schedule: Schedule = STUDENT) -> Fit:
-        """One over-parameterised fit of k units: a start, or a cycle from the network ``before``."""
+    def student(
+        self, k: int, width: int, before: Fit | None = None, schedule: Schedule = STUDENT, share: float = KEPT
+    ) -> Fit:
+        """One over-parameterised fit of k units: a start, or a cycle that keeps a share of the network ``before``."""
         began = time.perf_counter()
         if before is None:
-            U, kind = self.directions(k, width)
+            U, kind = self.begin.directions(self.used, k, width)
             self.used += 1
         else:
-            U, kind = widened(before, k - len(before.at.U), self.run.rng), f"{len(before.at.U)} kept and random"
+            kept = ceil(share * len(before.at.U))
+            U, kind = renewed(before, kept, k, self.run.rng), f"{kept} kept and random"
             # else a student that begins below its tolerance takes no step: (100,100) at n/p = 5 stayed at 5e-4
             schedule = replace(schedule, tol=min(schedule.tol, max(_FURTHER * before.loss, SEARCH.tol)))
             self.cycles += 1
@@ -188,6 +144,15 @@ class Search:
     def _stage(self, name: str, began: float, fit: Fit, note: str) -> None:
         self.stages.append(Stage(name, time.perf_counter() - began, fit.loss, note))
 
+    def _remark(self, words: str) -> None:
+        """Add words to the note of the last stage."""
+        self.stages[-1] = replace(self.stages[-1], note=f"{self.stages[-1].note}; {words}")
+
+    @property
+    def rounds(self) -> int:
+        """Starts and cycles so far."""
+        return self.used + self.cycles
+
     @property
     def record(self) -> SearchRecord:
         """What goes with the result."""
@@ -209,35 +174,36 @@ class Search:
         where there are many numbers for each parameter, if less soon where what is left looks like noise. Where the
         width is open, that is after ``most`` rounds at the latest, or when students of two chains explain more.
         """
-        first, began = self.used, self.used + self.cycles
-        last, rounds = first + self.starts, began + _ROUNDS * self.starts
-        soon = began + self.rounds_that_tell(width, _ROUNDS * self.starts if most is None else most)
-        agree = min(began + self._rounds_to_agree(width), rounds)
-        while self.used < last and self.used + self.cycles < rounds:
-            at = self.used + self.cycles
-            if self.best is not None and self._gives_up(at >= soon, at >= agree):
-                self.hopeless = True
-                break
-            fit = self._chain(width, next(end for end in (soon, agree, rounds) if at < end) - at)
+        first, last = self.used, self.used + self.starts
+        end = self.rounds + min(_ROUNDS * self.starts, self._rounds_to_agree(width))
+        soon = self.rounds + self.rounds_that_tell(width, _ROUNDS * self.starts if most is None else most)
+        why = ""
+        while not why:
+            fit = self._chain(width, (soon if self.rounds < soon else end) - self.rounds)
             if fit is None:
-                break
+                return self.best
             self.consider(fit)
             if self.is_exact(fit):
-                self.best = self._without_redundant_units(fit)
-                break
-            if self.agreeing >= _ALIKE or (self.agreeing >= 2 and self._only_noise(width)):
-                break
-            late = most is not None and self.used >= first + 2
-            if self.over() or (late and self.rival(self.best or fit) is not None):
-                break
+                self.best = without_spare_units(self.task, fit, self.run.unhurried())  # the last word of the search
+                why = "exact"
+            elif self.agreeing >= _ALIKE or (self.agreeing >= 2 and self._only_noise(width)):
+                why = f"{self.agreeing} starts agree"
+            elif self.over():
+                why = "the run does"
+            elif most is not None and self.used >= first + 2 and self.rival(self.best or fit) is not None:
+                why = "a wider student explains more"
+            elif self.used >= last or self.rounds >= end:
+                why = "no starts are left"
+            elif self._gives_up(self.rounds >= soon):
+                self.hopeless = True
+                why = "a network that is there would have been found"
+        self._remark(f"the search for {width} units ends: {why}")
         return self.best
 
-    def _gives_up(self, told: bool, late: bool) -> bool:
+    def _gives_up(self, told: bool) -> bool:
         """Whether no further start will help; who asks for more than the usual number of them gets them all."""
         assert self.best is not None
-        if self.starts > USUAL:
-            return False
-        return late or (not self.is_noise(self.best) and (told or self.otherwise))
+        return self.starts <= USUAL and not self.is_noise(self.best) and (told or self.otherwise)
 
     def rounds_that_tell(self, width: int, most: int) -> int:
         """After so many rounds a network that is there would have been found, given the numbers for each parameter."""
@@ -245,9 +211,12 @@ class Search:
         return next((rounds for least, rounds in _TELL if ratio >= least), most)
 
     def _rounds_to_agree(self, width: int) -> int:
-        """So many rounds are made until two chains agree on what looks like noise."""
-        told = 2 * self.rounds_that_tell(width, _ROUNDS * self.starts)
-        return max(told, int(_WORK / (self.task.values * self.task.parameters(width))))
+        """In so many rounds two chains must agree on what looks like noise; who asks for more starts gets them all."""
+        most = _ROUNDS * self.starts
+        if self.starts > USUAL:
+            return most
+        affordable = int(_WORK / (self.task.values * self.task.parameters(width)))
+        return max(2 * self.rounds_that_tell(width, most), affordable)
 
     def _only_noise(self, width: int) -> bool:
         """Whether the best fit leaves only noise, and a student that begins at it does not find more."""
@@ -256,7 +225,7 @@ class Search:
             return False
         if self.best.loss > 10.0 * STUDENT.tol:  # the students went as far
             return True
-        self.student(self._student_width(width, cycle=True), width, self.best, SEARCH)
+        self.student(self._student_width(width, cycle=True), width, self.best, SEARCH, 1.0)
         return self.interrupted or self.rival(self.best) is None
 
     def _chain(self, width: int, most: int) -> Fit | None:
@@ -278,18 +247,17 @@ class Search:
             return None
         if not self.is_exact(least):
             least = self._to_the_end(fit if end == _MET else least)
-        stage = self.stages[-1]
-        self.stages[-1] = replace(stage, note=f"{stage.note}; start {self.used} ends: {end or 'no rounds are left'}")
+        self._remark(f"start {self.used} ends: {end or 'no rounds are left'}")
         return least
 
     def _round(self, width: int, before: Fit | None) -> Fit:
         """A student, contracted to the width, and signs, if the fit is near."""
         task, run = self.task, self.run
         began = time.perf_counter()
-        if before is None and self._spanned(width):
+        if before is None and self.begin.is_inside(self.used, width):
             self.used += 1
             name, k = f"start {self.used}", self._student_width(width)
-            fit, note = from_the_span(task, k, width, self.span(width), run, name), "from the span, "
+            fit, note = from_the_span(task, k, width, self.begin.span(width), run, name), "from the span, "
             self.trace.append((name, fit.history))
         else:
             student = self.student(self._student_width(width, cycle=before is not None), width, before)
@@ -333,41 +301,6 @@ class Search:
         return minimise(
             self.task.rows, self.task.shape, fit.at.U, noisy_polish(self.task.values), run=self.run, stage="polish"
         )
-
-    def _without_redundant_units(self, fit: Fit) -> Fit:
-        """An exact fit with units that do nothing (fewer are visible than were asked for): without them.
-
-        A unit may also have split in two whose kinks no sample lies between; dropping either then costs something at
-        first, so what counts is whether the rest collapses again.
-        """
-        run = self.run.unhurried()  # the search is over, this is its last word
-        while fit.at.U.shape[0] and self._may_spare_one(fit):
-            smaller = prune(self.task.rows, self.task.shape, fit, fit.at.U.shape[0] - 1, run)
-            smaller = minimise(self.task.rows, self.task.shape, smaller.at.U, _COLLAPSE, run=run)
-            if smaller.loss > 10.0 * _COLLAPSE.tol:
-                break
-            smaller = polish(self.task.rows, self.task.shape, smaller, run)
-            if not self.is_exact(smaller):
-                break
-            fit = smaller
-        return fit
-
-    def _may_spare_one(self, fit: Fit) -> bool:
-        """Whether a look at fewer units is worth its time, half of that of (10,5): some unit may be redundant.
-
-        Two kinks that no sample lies between are at an angle of some π/n; where every unit costs more than that, none
-        is. Of units |z| the rows themselves tell: all but as many as can be met whatever they say, d+1, lie on the same
-        sides of two kinks, or on one side of one.
-        """
-        rows, costs = self.task.rows, fit.at.drop_costs()
-        least = float(costs.min() / (fit.at.A**2).sum(axis=1).max())
-        if least > (_BETWEEN / rows.n) ** 2:
-            return False
-        if self.task.shape.absolute is None or least < _IDLE_UNIT:
-            return True
-        (alike,) = rows.sum(partial(sides, U=fit.at.U), fit.at.U.shape[0] + 1)
-        between = (rows.n - np.abs(alike[np.triu_indices(len(alike), 1)])) / 2.0
-        return bool(between.min() <= rows.columns)
 
     def consider(self, fit: Fit) -> None:
         """Keep the fit if it is the best; count how many starts ended at the same network."""

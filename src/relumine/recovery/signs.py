@@ -26,7 +26,7 @@ from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Rows
 from relumine.fit.sign_free import shape_of
 from relumine.network import Network, flip_columns
 from relumine.papers.awasthi2021.identifiability import sign_patterns
-from relumine.recovery.orient import open_signs, orient
+from relumine.recovery.orient import largest_unit, open_signs, orient
 from relumine.recovery.task import Task
 from relumine.results import InvalidInput, Status, Units
 from relumine.run import Run
@@ -108,7 +108,7 @@ def _signed(task: Task, answer: Answer, free: slice, seconds: float, run: Run) -
     if now_exact or not _flips(net):
         return signed
     # what these flips leave is noise; others that leave a few times as much may be the right ones
-    limit = _LEFT * max(orientation.residual * _size(net), _noise(task, answer))
+    limit = _LEFT * max(orientation.residual * largest_unit(net), _noise(task, answer))
     return replace(signed, open=open_signs(orientation.network, limit, bias=bias))
 
 
@@ -128,19 +128,17 @@ def _flips(net: Network) -> bool:
 def _chance(task: Task, answer: Answer, free: slice) -> bool:
     """Whether there are so many flips that some make the affine part vanish, to the digits known of it, by chance."""
     net = answer.net
-    digits = 8.0 if answer.exact else float(np.clip(np.log10(_size(net) / max(_noise(task, answer), 1e-300)), 0.0, 8.0))
+    digits = (
+        8.0
+        if answer.exact
+        else float(np.clip(np.log10(largest_unit(net) / max(_noise(task, answer), 1e-300)), 0.0, 8.0))
+    )
     constraints = parameter_count(net, AFFINE) - parameter_count(net, free)
     return net.m * log10(2.0) > digits * constraints - 3.0
 
 
-def _size(net: Network) -> float:
-    """The size of the largest a_i(w_i, b_i)."""
-    units = np.abs(np.atleast_2d(net.a)) * np.abs(np.column_stack([net.W, net.b])).max(axis=1)
-    return float(units.max())
-
-
 def _noise(task: Task, answer: Answer) -> float:
-    """Roughly the standard error of an affine coefficient, in the task's units."""
+    """Roughly the standard error of an affine coefficient, on the task's scale."""
     return 3.0 * float(np.sqrt(answer.loss / task.rows.n))
 
 

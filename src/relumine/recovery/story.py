@@ -217,7 +217,7 @@ def _errors(task: Task, answer: Answer, limit: int) -> tuple[StandardErrors | No
     count = parameter_count(answer.net, answer.free)
     if 0 < count <= limit:
         fitted = Fitted(answer.rows, answer.net, answer.model, answer.squares, answer.free, answer.exact, task.groups)
-        inference = infer(fitted, task.white, task.units)
+        inference = infer(fitted, task.white, task.scale)
     else:
         spread2 = answer.squares / max(answer.rows.n - count / task.q, 1.0)
         confirmation = None
@@ -225,7 +225,7 @@ def _errors(task: Task, answer: Answer, limit: int) -> tuple[StandardErrors | No
             confirmation = sketched_confirmation(answer.rows, answer.model, task.groups)
             if confirmation is None and limit < count <= _DENSE_EXACT:  # no solve ended: that is a doubt
                 return _errors(task, answer, _DENSE_EXACT)
-        inference = Inference(np.sqrt(spread2) * task.units, float("nan"), None, confirmation)
+        inference = Inference(np.sqrt(spread2) * task.scale, float("nan"), None, confirmation)
     se = inference.errors
     if se is not None and task.vector:
         se = StandardErrors(se.W, se.b, se.a[0], se.v[0], se.c[0])

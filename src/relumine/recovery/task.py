@@ -33,8 +33,8 @@ class Task:
     """A least squares problem in white coordinates and the way back.
 
     ``rows``: white, with the affine part ``tau`` (d+1, q) taken out of Y; ``plain``: the same rows with it, for
-    models without affine part. ``units`` (q,): what the outputs were divided by. ``rounding`` (q,): root mean square
-    residual, in those units, that is rounding error. ``bent`` (q,): outputs that are not affine. ``held``: rows never
+    models without affine part. ``scale`` (q,): what the outputs were divided by. ``rounding`` (q,): root mean square
+    residual, on that scale, that is rounding error. ``bent`` (q,): outputs that are not affine. ``held``: rows never
     used in the fit, ``spread`` (q,): standard deviation of y. ``distinct``: number of different rows used.
     ``discrete``: every input takes only a few values. ``digits``: what rounding left of y. ``groups`` (n,): the same
     number for equal rows used, None if all differ.
@@ -45,7 +45,7 @@ class Task:
     tau: Array
     shape: Shape
     white: Whitening
-    units: Array
+    scale: Array
     rounding: Array
     bent: NDArray[np.bool_]
     held: Samples
@@ -84,11 +84,9 @@ class Task:
 
     def to_user(self, net: Network) -> Network:
         """A network of white coordinates and scaled outputs as one of the user's x and y."""
-        net = net.replace(a=net.a * self.units[:, None], v=net.v * self.units[:, None], c=net.c * self.units)
+        net = net.replace(a=net.a * self.scale[:, None], v=net.v * self.scale[:, None], c=net.c * self.scale)
         net = self.white.undo(net).scaled()
-        if self.vector:
-            net = Network(net.W, net.b, net.a[0], net.activation, net.v[0], net.c[0])
-        return net
+        return net.plain() if self.vector else net
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
         tau=tau / left,
         shape=shape_of(activation),
         white=white,
-        units=magnitude * left,
+        scale=magnitude * left,
         rounding=np.maximum(1e-9, 16.0 * _EPS / left),
         bent=bent,
         held=Samples(*samples.rows_at(aside)[:3]),
@@ -179,8 +177,8 @@ def _hidden_in_the_last_digits(rows: MemoryRows, left: Array, deviation: Array, 
 
 
 def whole_task(source: Source, small: Task, held: NDArray[np.intp]) -> Task:
-    """The problem of all rows but those set aside, in the units of the small one."""
-    rows, plain, tau, white = prepare_source(WithoutRows(source, held), small.units)
+    """The problem of all rows but those set aside, on the scale of the small one."""
+    rows, plain, tau, white = prepare_source(WithoutRows(source, held), small.scale)
     bent = small.bent | (np.sqrt(rows.squares() / rows.total) > _FLAT_EVERYWHERE)
     rows = rows.over(np.where(bent, 1.0, np.inf))
     small = replace(_plain(small), groups=None)  # of its rows, not of these

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from relumine.arrays import Array
+from relumine.arrays import Array, unit_rows
 from relumine.results import InvalidInput
 
 Bits = NDArray[np.bool_]
@@ -96,7 +96,8 @@ def _meet_in_the_middle(Q: Array, t: Array, tol: float) -> Bits:
     """Subsets of the two halves whose sums add up to t along one random direction (the caller checks the others)."""
     m = Q.shape[1]
     half = m // 2
-    direction = np.random.default_rng(0).normal(size=Q.shape[0]) / np.sqrt(Q.shape[0])
+    # a sum within tol√m of t is within that along a direction of length 1, too
+    direction = unit_rows(np.random.default_rng(0).normal(size=(1, Q.shape[0])))[0]
     weights, target = direction @ Q, float(direction @ t)
 
     def sums_of(part: Array) -> Array:

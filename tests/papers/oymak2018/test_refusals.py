@@ -2,13 +2,15 @@
 
 import pickle
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
 from tests.papers.oymak2018.problems import labels, planted, relative
 
-from relumine.papers.oymak2018.additive import Additive
-from relumine.papers.oymak2018.judge import judge
+from relumine.papers.oymak2018.additive import Additive, gauss_newton
+from relumine.papers.oymak2018.evidence import evidence
+from relumine.papers.oymak2018.judge import _objections, judge
 from relumine.papers.oymak2018.method import Decoding, DecodingFailed, decode
 from relumine.results import InvalidInput, RecoveryFailed, RelumineWarning, Status
 
@@ -23,6 +25,30 @@ def test_only_rows_outside_the_fit_can_certify():
         verdict = judge(problem, replace(problem, out=out), np.ones(20), w, "gauss-newton", 0.1 * w)
         assert (verdict.status is Status.EXACT) == (wrong == 0.0)
         assert verdict.certificate.rows == 2
+
+
+OBJECTIONS = {
+    "predicted worse than noise allows": lambda found, w: (found._replace(held_out=1.5), w),
+    "still depends on the probes": lambda found, w: (found._replace(structure=6.5), w),
+    "ended away from a minimum": lambda found, w: (found._replace(remaining=3.0 * found.standard_errors), w),
+    "known only to": lambda found, w: (found._replace(standard_errors=np.full(6, 0.6)), w),
+    "another start ends at a different vector": lambda found, w: (found, w + 5.0 * found.standard_errors),
+}
+
+
+@pytest.mark.parametrize("words", OBJECTIONS)
+def test_each_reason_not_to_take_what_is_left_for_noise_is_enough(words):
+    X, y, _ = planted(6, 200, 0, noise=0.1)
+    out = np.zeros(200, dtype=bool)
+    out[:4] = True
+    part, theta = Additive(X, y, np.ones(6), out=out), np.ones(6)
+    w = decode(X, y, 1.0).w
+    *_, last = islice(gauss_newton(part, w, theta), 9)  # on the rows that are not held out
+    w = last.w
+    found, elsewhere = evidence(part, w), np.full(6, 0.3)
+    assert _objections(part, theta, w, found, elsewhere) == []
+    (said,) = _objections(part, theta, *reversed(OBJECTIONS[words](found, w)), elsewhere)
+    assert words in said
 
 
 def failed(X, y, bound=1.0, **options):

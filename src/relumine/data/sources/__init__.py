@@ -1,7 +1,7 @@
 """Samples, wherever they are: arrays, files, chunks, dask collections; one protocol to read them."""
 
 from relumine.data.sources.chunks import Chunk, Source
-from relumine.data.sources.gather import count, materialise, take
+from relumine.data.sources.gather import count, fits, materialise, take
 from relumine.data.sources.local import WithoutRows
 from relumine.data.sources.opening import open_source
 from relumine.data.sources.samples import Samples, as_samples
@@ -13,6 +13,7 @@ __all__ = [
     "WithoutRows",
     "as_samples",
     "count",
+    "fits",
     "materialise",
     "open_source",
     "take",

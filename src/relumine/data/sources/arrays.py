@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.data.sources.checks import Piece, check_shapes, real_numbers
+from relumine.data.sources.checks import RawRows, check_shapes, real_numbers
 from relumine.data.sources.chunks import slices
 from relumine.data.sources.columns import pick
 from relumine.data.sources.local import LocalSource
@@ -35,7 +35,7 @@ class MappedSource(LocalSource):
         d, q, weighted = X.shape[1], 1 if y.ndim == 1 else y.shape[1], weight is not None
         super().__init__(d, q, vector=y.ndim == 1, n=len(X), weighted=weighted, **options)
 
-    def pieces(self, rows: int) -> Iterator[Piece]:
+    def pieces(self, rows: int) -> Iterator[RawRows]:
         """Copies of slices."""
         # a float32 map is not widened only to be narrowed again
         dtype = self.dtype if self.X.dtype == self.dtype else np.float64
@@ -43,7 +43,7 @@ class MappedSource(LocalSource):
             X = np.array(self.X[s], dtype=dtype, order="C")
             Y = np.array(self.y[s], dtype=np.float64).reshape(len(X), self.q)
             weight = None if self.weight is None else np.array(self.weight[s], dtype=np.float64)
-            yield Piece(X, Y, weight, self.where, s.start)
+            yield RawRows(X, Y, weight, self.where, s.start)
 
 
 class ColumnsSource(LocalSource):
@@ -68,12 +68,12 @@ class ColumnsSource(LocalSource):
             **options,
         )
 
-    def pieces(self, rows: int) -> Iterator[Piece]:
+    def pieces(self, rows: int) -> Iterator[RawRows]:
         """Copies of slices, column by column."""
         for s in slices(len(self.values), rows):
             part = np.asarray(self.values[s], dtype=np.float64)
             weight = None if self.weight is None else part[:, self.weight].copy()
-            yield Piece(
+            yield RawRows(
                 np.ascontiguousarray(part[:, self.inputs]), part[:, self.outputs], weight, str(self.path), s.start
             )
 
@@ -93,7 +93,7 @@ class NpzSource(LocalSource):
         super().__init__(d, q, vector=len(y) == 1, n=n, weighted=weighted, label=str(path), **options)
         self.total = n
 
-    def pieces(self, rows: int) -> Iterator[Piece]:
+    def pieces(self, rows: int) -> Iterator[RawRows]:
         """Rows decoded from the members side by side."""
         with _open_zip(self.path) as archive:
             streams = [_member(archive, name, self.path) for name in self.members]
@@ -103,7 +103,7 @@ class NpzSource(LocalSource):
                 Y = np.asarray(rest.pop(0), dtype=np.float64).reshape(k, self.q) if self.targets else np.empty((k, 0))
                 weight = np.asarray(rest[0], dtype=np.float64) if rest else None
                 X = X if X.dtype == self.dtype else np.asarray(X, dtype=np.float64)
-                yield Piece(X, Y, weight, str(self.path), s.start)
+                yield RawRows(X, Y, weight, str(self.path), s.start)
 
 
 def open_arrays(X: ArrayLike, y: ArrayLike, weight: ArrayLike | None, **options: Any) -> LocalSource:

@@ -16,7 +16,7 @@ LARGE = 1e70
 _LARGE_SINGLE = 1e30  # the same for rows kept in single precision
 
 
-class Piece(NamedTuple):
+class RawRows(NamedTuple):
     """Rows as they were read, not yet checked; ``where`` and ``row`` (of the first of them) say where they stand."""
 
     X: NDArray[np.floating]
@@ -72,7 +72,7 @@ def check_shapes(X: tuple[int, ...], y: tuple[int, ...], weight: tuple[int, ...]
         )
 
 
-def check_rows(piece: Piece, first: int, kinds: Kinds, dtype: np.dtype[Any], skip: bool) -> tuple[Chunk, int]:
+def check_rows(piece: RawRows, first: int, kinds: Kinds, dtype: np.dtype[Any], skip: bool) -> tuple[Chunk, int]:
     """The piece as a chunk, and how many of its rows were left out as not finite (without ``skip``: none).
 
     Rows of weight zero are left out, too: they are not used.
@@ -89,7 +89,7 @@ def check_rows(piece: Piece, first: int, kinds: Kinds, dtype: np.dtype[Any], ski
     return chunk if used.all() else chunk.at(used), int((~good).sum())
 
 
-def _good_rows(piece: Piece, kinds: Kinds, limit: float, skip: bool) -> NDArray[np.bool_]:
+def _good_rows(piece: RawRows, kinds: Kinds, limit: float, skip: bool) -> NDArray[np.bool_]:
     """Which rows are finite; without ``skip`` all are, or an error says where."""
     columns = [(kinds.X, piece.X, kinds.inputs), (kinds.Y, piece.Y, kinds.targets)]
     if piece.weight is not None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
-from relumine.data.sources.checks import Kinds, Piece, check_rows
+from relumine.data.sources.checks import Kinds, RawRows, check_rows
 from relumine.data.sources.columns import EMPTY, MOST, Columns, Text, frame_schema, pick
 from relumine.data.sources.csv_files import Csv
 from relumine.data.sources.samples import Samples, as_samples
@@ -91,7 +91,7 @@ def _samples(
     y = None if not columns.targets else Y[:, 0] if columns.vector else Y
     weight = None if columns.weight is None else np.array(values[columns.weight], dtype=np.float64)
     X, kinds = np.column_stack(list(named.values())), Kinds("input", "target", tuple(named), columns.targets)
-    check_rows(Piece(X, Y, weight, *place), 0, kinds, X.dtype, options["bad_rows"] == "skip")  # with names and places
+    check_rows(RawRows(X, Y, weight, *place), 0, kinds, X.dtype, options["bad_rows"] == "skip")  # with names and places
     found = as_samples(X, y, weight, bad_rows=options["bad_rows"])
     found.names, found.assumed = tuple(named), tuple(said)
     return found

@@ -39,6 +39,18 @@ def materialise(source: Source) -> Samples:
     return _samples(gather(source.chunks(), source.n, source.label), source)
 
 
+def fits(source: Source, memory: float) -> bool:
+    """Whether all rows, as numbers of double precision, take no more than so many bytes; 0 ≤ ``memory`` ≤ ∞.
+
+    Examples
+    --------
+    >>> from relumine.data.sources import open_source
+    >>> fits(open_source(np.ones((10, 2)), np.ones(10)), 240.0)
+    True
+    """
+    return 8.0 * count(source) * (source.d + source.q) <= memory
+
+
 def take(
     source: Source, rows: int | NDArray[np.intp], rng: np.random.Generator | None = None
 ) -> tuple[Samples, NDArray[np.intp]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
-from relumine.data.sources.checks import Kinds, Piece, check_rows
+from relumine.data.sources.checks import Kinds, RawRows, check_rows
 from relumine.data.sources.chunks import AHEAD, Change, Chunk, Part, Source, add_up, join, read_ahead
 from relumine.results import InvalidInput
 
@@ -61,7 +61,7 @@ class LocalSource:
         self.chunk = max(1, _NUMBERS // (d + q)) if chunk is None else chunk
         self.kinds = self.kinds._replace(inputs=names, vector=vector)
 
-    def pieces(self, rows: int) -> Iterator[Piece]:
+    def pieces(self, rows: int) -> Iterator[RawRows]:
         """Read the rows once, at most ``rows`` at a time."""
         raise NotImplementedError
 

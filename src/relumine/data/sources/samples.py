@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relumine.arrays import Array
-from relumine.data.sources.checks import LARGE, Kinds, Piece, check_rows, check_shapes, real_numbers
+from relumine.data.sources.checks import LARGE, Kinds, RawRows, check_rows, check_shapes, real_numbers
 from relumine.data.sources.chunks import Change, Chunk, gather, slices
 from relumine.data.sources.local import LocalSource, Mapped
 from relumine.results import InvalidInput
@@ -96,7 +96,7 @@ bad_rows='skip'
     if len(X) < 2:
         raise InvalidInput(f"at least 2 samples are needed, got {len(X)}", argument="X")
     vector = y.ndim == 1
-    piece = Piece(X, y[:, None] if vector else y, weight, "", 0)
+    piece = RawRows(X, y[:, None] if vector else y, weight, "", 0)
     rows, skipped = check_rows(piece, 0, Kinds("X", "y", names, None, vector), X.dtype, bad_rows == "skip")
     if len(rows.Y) < 2:
         what = "sample_weight" if weight is not None else "X"

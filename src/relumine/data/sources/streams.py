@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relumine.arrays import Array
-from relumine.data.sources.checks import Piece, check_rows
+from relumine.data.sources.checks import RawRows, check_rows
 from relumine.data.sources.chunks import Chunk, slices
 from relumine.data.sources.local import LocalSource
 from relumine.results import InvalidInput
@@ -39,7 +39,7 @@ class StreamSource(LocalSource):
         options.setdefault("label", "a one-pass generator" if self.passes else "an iterable of chunks")
         super().__init__(X.shape[1], q, vector=y.ndim == 1, **options)
 
-    def pieces(self, rows: int) -> Iterator[Piece]:
+    def pieces(self, rows: int) -> Iterator[RawRows]:
         """The chunks, the larger ones split."""
         items = self.items
         if items is None:
@@ -53,7 +53,7 @@ class StreamSource(LocalSource):
             self.items = None
         return self._split(items, rows)
 
-    def _split(self, items: Iterable[Any], rows: int) -> Iterator[Piece]:
+    def _split(self, items: Iterable[Any], rows: int) -> Iterator[RawRows]:
         for number, item in enumerate(items):
             X, y, weight = _arrays(item, number)
             Y = y.reshape(len(X), 1 if y.ndim == 1 else y.shape[1])
@@ -63,7 +63,7 @@ class StreamSource(LocalSource):
                     "outputs"
                 )
             for s in slices(len(X), rows):
-                yield Piece(X[s], Y[s], None if weight is None else weight[s], f"chunk {number}", s.start)
+                yield RawRows(X[s], Y[s], None if weight is None else weight[s], f"chunk {number}", s.start)
 
     def first_chunks(self, rows: int) -> Iterator[Chunk]:
         """Chunks from the beginning; a generator cannot be read again, so its first ones were kept."""

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from relumine.data.sources.arrays import MappedSource
-from relumine.data.sources.checks import Piece
+from relumine.data.sources.checks import RawRows
 from relumine.data.sources.chunks import Chunk
 from relumine.data.sources.columnar import Arrow, Parquet
 from relumine.data.sources.columns import Columns, Text, pick
@@ -58,7 +58,7 @@ class TableSource(LocalSource):
     def _count(self, lines: int) -> None:
         self.skipped += lines
 
-    def pieces(self, rows: int) -> Iterator[Piece]:
+    def pieces(self, rows: int) -> Iterator[RawRows]:
         """The batches of all files."""
         for path in self.files:
             for batch, where, row in self.reader.batches(path, self.columns.all, rows, self.groups):
@@ -191,7 +191,7 @@ def choose_columns(files: list[str], reader: Reader, target: Any, features: Any,
     return columns
 
 
-def piece_of(batch: Any, columns: Columns, where: str, row: int, dtype: np.dtype[Any]) -> Piece:
+def piece_of(batch: Any, columns: Columns, where: str, row: int, dtype: np.dtype[Any]) -> RawRows:
     """The columns of a record batch as rows of matrices; missing values become NaN."""
     k = batch.num_rows
     X, Y = np.empty((k, len(columns.features)), dtype), np.empty((k, len(columns.targets)))
@@ -201,7 +201,7 @@ def piece_of(batch: Any, columns: Columns, where: str, row: int, dtype: np.dtype
         for j, name in enumerate(columns.targets):
             Y[:, j] = _numbers(batch.column(name))
     weight = None if columns.weight is None else np.array(_numbers(batch.column(columns.weight)), dtype=np.float64)
-    return Piece(X, Y, weight, where, row)
+    return RawRows(X, Y, weight, where, row)
 
 
 def _numbers(values: Any) -> NDArray[np.floating]:

@@ -58,7 +58,7 @@ class Found:
         return self.network is not None and self.confirmed > 0
 
 
-def judge(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
+def polished(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
     """Polish, then hold against rows that nothing has used; pairs to look between where some of them do not fit."""
     error = np.abs(net(at.pool[0]).reshape(at.pool[1].shape) - at.pool[1]).max(axis=1)
     if np.quantile(error, 0.9) > 1e-5 * float(at.pool[1].std()):

@@ -14,7 +14,7 @@ import numpy as np
 from relumine.arrays import Array
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import corners
-from relumine.extraction.deep.confirm import Found, judge
+from relumine.extraction.deep.confirm import Found, polished
 from relumine.extraction.deep.following import begun, extended, walked
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
@@ -96,7 +96,7 @@ class Next:
             at.confirm(len(self.surfaces), self.free)
             at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
             if turn == 1 and not self.free and (net := affine(at)) is not None:
-                found, _ = judge(at, net)
+                found, _ = polished(at, net)
                 if found is not None:
                     return found
             if mostly and self.surfaces:
@@ -311,7 +311,7 @@ def ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, P
     net, pairs = finish(at, units)
     found = None
     if net is not None:
-        found, pairs = judge(at, net)
+        found, pairs = polished(at, net)
     if found is None:
         at.known = before
     return found, pairs

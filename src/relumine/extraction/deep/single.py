@@ -13,7 +13,7 @@ import numpy as np
 
 from relumine.arrays import Array
 from relumine.extraction.deep.charts import Chart
-from relumine.extraction.deep.confirm import Found, judge
+from relumine.extraction.deep.confirm import Found, polished
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
 from relumine.extraction.deep.kinks import SIDE, segments
 from relumine.extraction.deep.last import finish
@@ -95,7 +95,7 @@ class _Single:
             if net is not None and net.head.v.any() and patience > 0:
                 patience, net = patience - 1, None
             if net is not None:
-                found, pairs = judge(at, net)
+                found, pairs = polished(at, net)
                 if found is not None:
                     return found
         return None

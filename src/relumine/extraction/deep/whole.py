@@ -11,7 +11,7 @@ import numpy as np
 from relumine.arrays import Array
 from relumine.extraction.deep.box import Asked, Mask, OutOfBudget
 from relumine.extraction.deep.charts import Known
-from relumine.extraction.deep.confirm import Found, judge
+from relumine.extraction.deep.confirm import Found, polished
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kind import kind
 from relumine.extraction.deep.kinks import segments
@@ -256,7 +256,7 @@ class _Looks:
                 self.patience, net = self.patience - 1, None
         if net is None:
             return None
-        found, self.pairs = judge(at, net)
+        found, self.pairs = polished(at, net)
         return found
 
     def options(self, units: list[Unit]) -> list[tuple[Array, Array]]:

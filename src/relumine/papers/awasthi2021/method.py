@@ -27,20 +27,13 @@ from relumine.papers.awasthi2021.algorithms import UnitTable, algorithm_4, algor
 from relumine.papers.awasthi2021.readout import fit_readout
 from relumine.papers.awasthi2021.subspace import SubspaceMoments, estimate_in_subspace
 from relumine.papers.awasthi2021.thresholds import Thresholds
-from relumine.papers.capabilities import Capabilities
+from relumine.papers.capabilities import Capabilities, options_of
 from relumine.papers.samples import check_varies, checked, rms_error
 from relumine.results import Certificate, InvalidInput, Recovery, Stage, Status, Units
 from relumine.tensors.jennrich import RankOneTerms
 
 Goal = Literal["auto", "parameters", "function"]
 
-
-CAPABILITIES = Capabilities(
-    "awasthi",
-    activations=("relu",),
-    biases=True,
-    options=("order", "estimator", "thresholds", "goal", "whiten", "reduce"),
-)
 
 _SURE = 0.1  # a sign whose margin (½ is ideal) is smaller is a guess
 _GOOD_FIT = 0.3  # a held-out residual below this counts as an estimate of the network,
@@ -144,6 +137,9 @@ def recover_awasthi(
     stage("network", "Algorithm 6" if sure else "affine part by regression")
     found = _Found(net, units, moments, eta, sure, width, order, summary.n)
     return _report(found, held, _notes(units, used, summary), tuple(stages))
+
+
+CAPABILITIES = Capabilities("awasthi", activations=("relu",), biases=True, options=options_of(recover_awasthi))
 
 
 def _check(

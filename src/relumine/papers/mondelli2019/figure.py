@@ -35,7 +35,7 @@ from relumine.papers.cells import Cells, command, fill, picture, short
 
 FOLDER = Path("mondelli2019")  # where JSON and pictures go unless told otherwise
 FIGURES = ("1", "small", "recover")
-SLOPE, SEED = 2.5, 0
+SLOPE, SEED = 2.5, 0  # the slope is the paper's
 FULL: Cells = {"d": 50, "widths": [50, 350, 2500], "n": 5_000_000, "window": 10_000}
 QUICK: Cells = {"d": 6, "widths": [6, 18, 36], "n": 40_000, "window": 2_000}
 STEPS = (0.05, 0.1, 0.2)  # times 1/(rd)

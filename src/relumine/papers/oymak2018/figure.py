@@ -27,6 +27,7 @@ FOLDER = Path("oymak2018")  # where JSON and pictures go unless told otherwise
 SIGMA = {"2a": 1.0, "2b": 5.0, "3a": 5.0, "3b": 5.0}
 SIZE = {"3a": (100, 200), "3b": (500, 1000)}
 CAP = {"3a": 60_000, "3b": 25_000}  # iterations of the plain gradient
+# n/d: dense where the paper's curves fall
 RATIOS = (1.0, 1.05, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2.0, 2.5, 3.0)
 TARGET = 1e-8  # squared relative error that counts as recovered
 

@@ -64,6 +64,15 @@ def judge(problem: Additive, part: Additive, theta: Array, w: Array, method: str
     return Decoding(w, Status.NOISY, message, certificate, final.standard_errors)
 
 
+def too_few(problem: Additive, w: Array) -> Decoding:
+    """Rows that cannot determine w, whatever they are: ``w`` is where a fit would have begun."""
+    message = (
+        f"{problem.n} rows for {problem.d} unknowns: at least d + 2 = {problem.d + 2} are needed, "
+        "one of them to check. No fit was made; w is the start."
+    )
+    return Decoding(w, Status.UNDERDETERMINED, message, Certificate(float("nan"), 0))
+
+
 def _objections(part: Additive, theta: Array, w: Array, found: Evidence, elsewhere: Array) -> list[str]:
     """Every reason not to take what is left for noise, in words; empty: take it."""
     d, edge = part.d, np.abs(w) >= theta

@@ -20,11 +20,10 @@ from relumine.arrays import Array
 from relumine.data.holdout import hold_out, how_many
 from relumine.data.sources import as_samples
 from relumine.papers.oymak2018.additive import Additive, descend, gauss_newton, largest_eigenvalue
-from relumine.papers.oymak2018.judge import judge, size
+from relumine.papers.oymak2018.judge import judge, size, too_few
 from relumine.papers.oymak2018.probes import Tails, column_tails
 from relumine.papers.oymak2018.result import Decoding, DecodingFailed
 from relumine.results import (
-    Certificate,
     InvalidInput,
     Progress,
     ProgressCallback,
@@ -117,7 +116,7 @@ def decode(
     probe = _probes(problem, theta)
     stages = [Stage("probes", time.perf_counter() - began, note=f"T={probe.T:.3g} S={probe.S:.3g}")]
     if problem.n < problem.d + 2:  # d unknowns, one row to check, and one more so that chance cannot fit it
-        found = _underdetermined(problem, first)
+        found = too_few(problem, first)
     else:
         found = _attempts(problem, theta, first, starts, options, probe, generator, stages)
     found = replace(found, tails=probe, stages=tuple(stages), method=method)
@@ -229,14 +228,6 @@ def _batches(problem: Additive, count: int) -> list[Additive]:
         replace(problem, X=problem.X[p], y=problem.y[p], out=None if problem.out is None else problem.out[p])
         for p in pieces
     ]
-
-
-def _underdetermined(problem: Additive, w: Array) -> Decoding:
-    message = (
-        f"{problem.n} rows for {problem.d} unknowns: at least d + 2 = {problem.d + 2} are needed, "
-        "one of them to check. No fit was made; w is the start."
-    )
-    return Decoding(w, Status.UNDERDETERMINED, message, Certificate(float("nan"), 0))
 
 
 def _probes(problem: Additive, theta: Array) -> Tails:

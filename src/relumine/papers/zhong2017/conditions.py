@@ -31,7 +31,7 @@ class Constants(NamedTuple):
     rho: Array
 
 
-class Verdict(NamedTuple):
+class Holds(NamedTuple):
     """Whether a property holds, and why (or why not)."""
 
     holds: bool
@@ -49,11 +49,11 @@ class Properties(NamedTuple):
     p: float
     L1: float
     L2: float
-    monotone: Verdict  # 3.1
-    nonlinear: Verdict  # 3.2
-    piecewise: Verdict  # 3.3
+    monotone: Holds  # 3.1
+    nonlinear: Holds  # 3.2
+    piecewise: Holds  # 3.3
     smooth: bool
-    tensor: Verdict  # Assumption 5.3
+    tensor: Holds  # Assumption 5.3
     moments: tuple[bool, bool, bool, bool]
 
     @property
@@ -113,7 +113,7 @@ def _grid(sigma: Activation, reach: float) -> Array:
     return np.asarray(z[np.abs(z) <= reach])
 
 
-def _monotone(sigma: Activation) -> tuple[float, float, Verdict]:
+def _monotone(sigma: Activation) -> tuple[float, float, Holds]:
     """Property 3.1: 0 ≤ σ'(z) ≤ L₁|z|^p."""
     z = _grid(sigma, 1e3)
     slope = sigma.derivative(z)
@@ -125,21 +125,21 @@ def _monotone(sigma: Activation) -> tuple[float, float, Verdict]:
         visible = z[(slope < 0.0) & (np.abs(z) >= 0.1)]
         at = float(visible[np.abs(visible).argmin()]) if visible.size else float(z[slope.argmin()])
         value = float(sigma.derivative(np.array([at]))[0])
-        return p, L1, Verdict(False, f"σ'({at:.3g}) = {value:.3g} is negative")
+        return p, L1, Holds(False, f"σ'({at:.3g}) = {value:.3g} is negative")
     # with p > 0 the slope must vanish at 0 at least as fast as |z|^p
     near = np.abs(z) < 1e-3
     if p > 0.0 and np.max(np.abs(slope[near]) / np.abs(z[near]) ** p) > 100.0 * np.max(
         np.abs(slope[~near]) / np.abs(z[~near]) ** p
     ):
-        return p, float("inf"), Verdict(False, f"σ' grows like abs(z)^{p:g} but does not vanish at 0")
+        return p, float("inf"), Holds(False, f"σ' grows like abs(z)^{p:g} but does not vanish at 0")
     return (
         p,
         L1,
-        Verdict(True, f"0 ≤ σ' ≤ {L1:.3g}" + ("" if p == 0.0 else " abs(z)" if p == 1.0 else f" abs(z)^{p:g}")),
+        Holds(True, f"0 ≤ σ' ≤ {L1:.3g}" + ("" if p == 0.0 else " abs(z)" if p == 1.0 else f" abs(z)^{p:g}")),
     )
 
 
-def _nonlinear(sigma: Activation) -> Verdict:
+def _nonlinear(sigma: Activation) -> Holds:
     """Property 3.2: ρ(σ) > 0 for every σ > 0."""
     c = constants(sigma, _SCALES)
     # differences of numbers of the size of β: below 1e-10 of that it is rounding error around 0
@@ -147,11 +147,11 @@ def _nonlinear(sigma: Activation) -> Verdict:
     failing = np.flatnonzero(rho <= 0.0)
     if failing.size:
         at = failing[np.abs(np.log(_SCALES[failing])).argmin()]
-        return Verdict(False, f"ρ({_SCALES[at]:.3g}) = {rho[at]:.3g}, not positive")
-    return Verdict(True, f"ρ(1) = {float(constants(sigma).rho):.3g}")
+        return Holds(False, f"ρ({_SCALES[at]:.3g}) = {rho[at]:.3g}, not positive")
+    return Holds(True, f"ρ(1) = {float(constants(sigma).rho):.3g}")
 
 
-def _curved(sigma: Activation) -> tuple[float, bool, Verdict]:
+def _curved(sigma: Activation) -> tuple[float, bool, Holds]:
     """Property 3.3: (a) |σ''| ≤ L₂, or (b) σ'' = 0 but for finitely many points."""
     kinks = np.array(sigma.kinks)
     jumps = np.abs(sigma.derivative(kinks + 1e-9) - sigma.derivative(kinks - 1e-9)) if kinks.size else np.zeros(1)
@@ -160,15 +160,15 @@ def _curved(sigma: Activation) -> tuple[float, bool, Verdict]:
     noise = 1e-8 * max(scale, 1.0)
     L2 = float(far.max()) if jumps.max() < 1e-6 else float("inf")
     if jumps.max() < 1e-6 and far.max() <= 1.5 * near.max() + 1e-3 * scale:
-        return L2, True, Verdict(True, f"(a) σ'' is bounded by {near.max() if near.max() > noise else 0.0:.3g}")
+        return L2, True, Holds(True, f"(a) σ'' is bounded by {near.max() if near.max() > noise else 0.0:.3g}")
     if near.max() <= noise and far.max() <= 1e3 * noise:
-        return L2, False, Verdict(True, f"(b) σ'' = 0 but at {len(sigma.kinks)} point(s)")
+        return L2, False, Holds(True, f"(b) σ'' = 0 but at {len(sigma.kinks)} point(s)")
     if jumps.max() >= 1e-6:
-        return L2, False, Verdict(False, "σ' jumps and σ'' is not 0 elsewhere")
-    return float("inf"), False, Verdict(False, "σ'' is not bounded")
+        return L2, False, Holds(False, "σ' jumps and σ'' is not 0 elsewhere")
+    return float("inf"), False, Holds(False, "σ'' is not bounded")
 
 
-def _tensor(sigma: Activation) -> tuple[tuple[bool, bool, bool, bool], Verdict]:
+def _tensor(sigma: Activation) -> tuple[tuple[bool, bool, bool, bool], Holds]:
     """Assumption 5.3: which moments vanish, and whether those that do not, vanish at no scale."""
     m = np.abs([sigma.hermite(k, np.zeros_like(_SCALES), _SCALES) for k in range(1, 5)])
     size = np.sqrt(gaussian_mean(lambda z, u: sigma(u) ** 2, sigma.kinks, 0.0, _SCALES))
@@ -180,15 +180,15 @@ def _tensor(sigma: Activation) -> tuple[tuple[bool, bool, bool, bool], Verdict]:
     # c_k is a function of |w|: it must vanish for every |w| or for none
     mixed = [k + 1 for k, row in enumerate(seen) if row.any() and not row.all()]
     if mixed:
-        verdict = Verdict(False, f"M_{mixed[0]} vanishes for some |w| only")
+        verdict = Holds(False, f"M_{mixed[0]} vanishes for some |w| only")
     elif not (three or four):
-        verdict = Verdict(False, "M_3 = M_4 = 0")
+        verdict = Holds(False, "M_3 = M_4 = 0")
     elif not (one or three) and not even:
-        verdict = Verdict(False, "M_1 = M_3 = 0, but σ is not even")
+        verdict = Holds(False, "M_1 = M_3 = 0, but σ is not even")
     elif not (two or four) and not odd:
-        verdict = Verdict(False, "M_2 = M_4 = 0, but σ is not odd (a constant apart)")
+        verdict = Holds(False, "M_2 = M_4 = 0, but σ is not odd (a constant apart)")
     else:
-        verdict = Verdict(True, "P_2, P_3 from M_" + f"{2 if two else 3}, M_{3 if three else 4}")
+        verdict = Holds(True, "P_2, P_3 from M_" + f"{2 if two else 3}, M_{3 if three else 4}")
     return (one, two, three, four), verdict
 
 

@@ -66,10 +66,7 @@ def empirical_hessian(net: Network, X: Array, y: Array) -> Array:
 
     With many fresh samples of another network's labels it is the population Hessian away from the truth.
     """
-    _without_bias(net)
-    k, d = net.W.shape
-    if k * d > _MOST:
-        raise InvalidInput(f"the Hessian of {k}·{d} weights would have {k * d} rows; at most {_MOST} are formed")
+    k, d = _hessian_size(net)
     sigma, H = net.activation, np.zeros((k * d, k * d))
     chunk = max((1 << 21) // (k * d), 64)
     for start in range(0, len(y), chunk):
@@ -91,10 +88,7 @@ def population_hessian(net: Network) -> Array:
 
     In the plane of w_j and w_l, s = w̄_j·x and w̄_l·x = c s + √(1−c²) t with independent normal s, t.
     """
-    _without_bias(net)
-    k, d = net.W.shape
-    if k * d > _MOST:
-        raise InvalidInput(f"the Hessian of {k}·{d} weights would have {k * d} rows; at most {_MOST} are formed")
+    k, d = _hessian_size(net)
     norms = np.linalg.norm(net.W, axis=1)
     if not norms.all():
         raise InvalidInput("a unit with w = 0 is a constant: drop it first")
@@ -135,6 +129,15 @@ def extremes(H: Array) -> tuple[float, float]:
     """Smallest and largest eigenvalue of a symmetric matrix."""
     values = np.linalg.eigvalsh(H)
     return float(values[0]), float(values[-1])
+
+
+def _hessian_size(net: Network) -> tuple[int, int]:
+    """(k, d) of a network whose Hessian, kd × kd, can be formed."""
+    _without_bias(net)
+    k, d = net.W.shape
+    if k * d > _MOST:
+        raise InvalidInput(f"the Hessian of {k}·{d} weights would have {k * d} rows; at most {_MOST} are formed")
+    return k, d
 
 
 def _without_bias(net: Network) -> None:

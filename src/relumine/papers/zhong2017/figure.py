@@ -32,8 +32,8 @@ from relumine.papers.zhong2017.descent import descend
 
 FOLDER = Path("zhong2017")  # where JSON and pictures go unless told otherwise
 FIGURES = ("1a", "1b", "1c", "line", "auto")
-K, KAPPA, STEP, RECOVERED = 5, 2.0, 0.02, 0.01
-LINE_STEP, LINE_TOP = 250, 2500
+K, KAPPA, STEP, RECOVERED = 5, 2.0, 0.02, 0.01  # the paper's
+LINE_STEP, LINE_TOP = 250, 2500  # the grid of n on which the line is looked for
 TRIALS = {"1a": 10, "1b": 10, "auto": 2}
 
 

@@ -21,7 +21,7 @@ from relumine.data.sources import Samples, Source, count
 from relumine.data.views import Whitened, few_of, rows_of, seen
 from relumine.data.whiten import Whitening, summary_of, whitening_of
 from relumine.network import Network
-from relumine.papers.capabilities import Capabilities
+from relumine.papers.capabilities import Capabilities, options_of
 from relumine.papers.samples import check_varies, checked, mean_square, rms_error
 from relumine.papers.zhong2017.algorithms import Start, initialise, learn
 from relumine.papers.zhong2017.descent import Step
@@ -37,23 +37,6 @@ def _has_tensors(sigma: Activation) -> bool:
     except InvalidInput:
         return False
 
-
-CAPABILITIES = Capabilities(
-    "zhong",
-    activations=_has_tensors,
-    options=(
-        "moments",
-        "split",
-        "projections",
-        "select",
-        "step",
-        "iterations",
-        "batches",
-        "whiten",
-        "memory",
-        "progress",
-    ),
-)
 
 _EXACT, _GOOD = 1e-9, 0.1  # held-out error over the deviation of y
 _MEMORY = 512e6  # bytes for rows that are brought into memory, the front door's default
@@ -159,6 +142,9 @@ def recover_zhong(
     return _report(net, start, losses, held, stages, _note(Z))
 
 
+CAPABILITIES = Capabilities("zhong", activations=_has_tensors, options=options_of(recover_zhong))
+
+
 def _descend(
     rows: Source,
     start: Start,
@@ -225,18 +211,7 @@ def _report(
     residual = rms_error(net, rows_of(held.X, held.y)) / (float(np.std(held.y)) or 1.0)
     # eigenvalues of P̂₂ come by decreasing size: the last of the k is the weakest direction of the span
     drop = float(np.abs(start.values[-1]) / np.abs(start.values[0]))
-    error = f"{residual:.1e} of the spread of y"
-    if residual <= _EXACT:
-        status, message = Status.EXACT, f"{net.m} units, error {error} on {held.n} rows never used."
-    elif residual <= _GOOD:
-        status = Status.ESTIMATE
-        message = f"{net.m} units; the descent stopped at an error of {error} on rows never used."
-    else:
-        status = Status.NOT_RECOVERED
-        message = (
-            f"The network misses {residual:.0%} of the standard deviation of y on rows never used. The start was too "
-            "far off (more samples), or the target has biases, an affine part or another width (method='auto')."
-        )
+    status, message = _verdict(net.m, residual, held.n)
     every = tuple(range(net.m)) if status.ok else ()
     reflection = net.activation.reflection
     odd_or_even = reflection is not None and reflection.slope == 0.0
@@ -260,4 +235,17 @@ def _report(
         method="zhong",
         start=Network(start.W, np.zeros(net.m), start.v, net.activation),
         losses=tuple(losses),
+    )
+
+
+def _verdict(units: int, residual: float, rows: int) -> tuple[Status, str]:
+    """Status and words, from the error on rows never used over the deviation of y."""
+    error = f"{residual:.1e} of the spread of y"
+    if residual <= _EXACT:
+        return Status.EXACT, f"{units} units, error {error} on {rows} rows never used."
+    if residual <= _GOOD:
+        return Status.ESTIMATE, f"{units} units; the descent stopped at an error of {error} on rows never used."
+    return Status.NOT_RECOVERED, (
+        f"The network misses {residual:.0%} of the standard deviation of y on rows never used. The start was too "
+        "far off (more samples), or the target has biases, an affine part or another width (method='auto')."
     )

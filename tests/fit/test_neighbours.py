@@ -1,0 +1,108 @@
+"""Rows next to each other that are off alike: every pair by hand, noise of every kind, and what turns fast."""
+
+import numpy as np
+import pytest
+
+import relumine as rl
+from relumine.fit.neighbours import alike
+from relumine.fit.passes import Model
+from relumine.fit.rows import MemoryRows
+from relumine.fit.sign_free import shape_of
+from relumine.results import Status
+
+
+def left(X, r, W=None, weight=None, groups=None):
+    """The score of residuals r (n, q) at inputs X (n, d): those of a model without units."""
+    X, r = np.asarray(X, dtype=float), np.asarray(r, dtype=float).reshape(len(X), -1)
+    rows = MemoryRows(np.column_stack([X, np.ones(len(X))]), r, weight)
+    model = Model(shape_of(rl.activations.get("relu")), np.zeros((0, X.shape[1] + 1)), np.zeros((0, r.shape[1])))
+    return alike(rows, model, X, np.zeros((0, X.shape[1])) if W is None else np.asarray(W), groups)
+
+
+def test_pairs_are_those_that_follow_each_other():
+    x, r = np.array([[3.0], [1.0], [2.0], [5.0]]), np.array([3.0, 1.0, -2.0, 5.0])
+    products = np.array([1.0 * -2.0, -2.0 * 3.0, 3.0 * 5.0])  # in the order of x
+    assert left(x, r).score == pytest.approx(products.sum() / np.sqrt((products**2).sum()), rel=1e-14)
+    assert left(x, r).along == 0
+
+
+def test_nearest_pairs_count_once():
+    # two pairs, far from each other; no order of a single input has them together
+    X = np.array([[0.0, 10.0], [0.1, 10.0], [0.05, -10.0], [0.15, -10.0], [0.07, 300.0], [0.12, -300.0]])
+    r = np.array([2.0, 2.0, -2.0, -2.0, 0.0, 0.0])
+    found = left(X, r)
+    assert found.along == 1
+    assert found.score == pytest.approx((4.0 + 4.0 - 4.0) / np.sqrt(48.0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_turns_fast_along_an_input_shows(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, size=(400, 5))
+    found = left(X, np.sin(60.0 * X[:, 3]))
+    assert found.score > 8.0
+    assert found.along == 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_turns_fast_along_a_unit_shows_in_its_order(seed):
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(600, 12)), rng.normal(size=12) / 12**0.5
+    r = np.sign(np.sin(20.0 * X @ w))
+    assert left(X, r).score < 5.0
+    assert left(X, r, w[None]).score > 8.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_checkerboard_shows_between_nearest_rows(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.0, 6.0, size=(2000, 2))
+    r = (-1.0) ** np.floor(X).sum(axis=1) + 0.3 * rng.normal(size=2000)
+    assert left(X, r).score > 8.0
+
+
+NOISE = {
+    "Gaussian": lambda rng, n: rng.normal(size=n),
+    "heavy tails": lambda rng, n: rng.standard_cauchy(n),
+    "skewed": lambda rng, n: rng.exponential(size=n) - 1.0,
+    "of growing size": lambda rng, n: rng.normal(size=n) * np.linspace(0.01, 10.0, n),
+}
+
+
+@pytest.mark.parametrize("kind", NOISE)
+def test_noise_does_not_show(kind):
+    rng = np.random.default_rng(0)
+    scores = [left(np.sort(rng.normal(size=(300, 3)), axis=0), NOISE[kind](rng, 300)).score for _ in range(50)]
+    assert max(scores) < 5.0
+    assert np.std(scores) > 0.3  # it is a test, not a constant
+
+
+def test_copies_of_a_row_are_no_neighbours_of_each_other():
+    rng = np.random.default_rng(1)
+    X, r = rng.normal(size=(100, 2)), rng.normal(size=100)
+    twice = np.repeat(X, 4, axis=0), np.repeat(r, 4)
+    assert left(*twice).score > 8.0
+    assert left(*twice, groups=np.repeat(np.arange(100), 4)).score < 4.0
+
+
+def test_weights_count_as_in_the_fit():
+    rng = np.random.default_rng(2)
+    x, r, weight = np.sort(rng.normal(size=(50, 1)), axis=0), rng.normal(size=50), rng.uniform(0.5, 2.0, size=50)
+    assert left(x, r, weight=weight).score == pytest.approx(left(x, r * np.sqrt(weight)).score, rel=1e-12)
+
+
+def test_any_output_may_show():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1.0, 1.0, size=(300, 2))
+    wave, noise = np.cos(50.0 * X[:, 1]), rng.normal(size=300)
+    assert left(X, np.column_stack([noise, wave])).along == 1
+    assert left(X, np.column_stack([noise, wave])).score > 5.0
+    assert left(X, np.column_stack([noise, 1e-3 * wave])).score < 5.0  # what noise in one output does to the others
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_wave_is_not_called_noise(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform([0.0, 10.0, 0.0], [40.0, 30.0, 1.0], size=(800, 3))
+    found = rl.recover(X, np.sin(X[:, 0]), rng=seed, on_failure="return")
+    assert found.status is Status.NOT_RECOVERED
