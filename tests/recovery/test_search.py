@@ -292,7 +292,7 @@ def test_two_starts_agree_on_noise() -> None:
 
 
 def test_chains_that_do_not_agree_end_sooner_where_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, task = task_of(4, 3, 8.0, seed=0, noise=0.5)
+    _, task = task_of(4, 3, 16.0, seed=0, noise=0.5)
     monkeypatch.setattr(search.Search, "_same", lambda *_: False)
     monkeypatch.setattr(search.Search, "is_noise", lambda *_: True)
     monkeypatch.setattr(search, "_WORK", 1e12)
