@@ -63,7 +63,7 @@ def steps(install: bool) -> list[tuple[str, str]]:
     """What is done, in words where the command is not what a newcomer types, and the command itself."""
     first = [
         ("`git clone` (from a local copy)", f"git clone -q {CHECKOUT} relumine"),
-        ("`pip install .` into a new environment", f"{sys.executable} -m venv env && env/bin/pip install -q ./relumine"),
+        ("`pip install .` into a new environment", "python3 -m venv env && env/bin/pip install -q ./relumine"),
     ]
     typed = [
         "relumine recover exact.csv --target force --out net.safetensors --report report.html",
