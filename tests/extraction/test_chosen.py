@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tests.extraction.black_boxes import SECRET, found, in_single_precision
 
 import relumine as rl
-from relumine.extraction import BlackBoxFailed, extract
+from relumine.extraction import BlackBoxFailed, chosen, extract
+from relumine.extraction.sampling import Domain
 from relumine.recovery.costs import rows_to_ask
 from relumine.results import InvalidInput, Status
+from relumine.run import Run
 
 CERTIFICATE = 300 + 8 + 8  # fresh rows, rows asked again, rows asked first
 
@@ -280,3 +283,25 @@ def test_the_estimate_is_near() -> None:
     for d, m in ((64, 16), (100, 30)):
         queries = extract(normal(d, m, seed=3), dim=d, rng=0).queries
         assert 0.7 * queries < rows_to_ask(d, m) < 1.5 * queries
+
+
+@pytest.mark.parametrize(
+    ("kinks", "whole", "curved", "taken"),
+    [
+        (5, True, False, True),
+        (6, True, False, True),
+        (4, True, False, False),
+        (5, False, False, False),
+        (5, True, True, False),
+    ],
+)
+def test_a_line_that_shows_less_is_never_the_easiest(
+    kinks: int, whole: bool, curved: bool, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = SimpleNamespace(t=np.arange(5.0))
+    other = SimpleNamespace(t=np.arange(float(kinks)), whole=whole, noise=SimpleNamespace(curved=curved))
+    monkeypatch.setattr(chosen, "lines_to_choose_from", lambda kinks, d: 1)
+    monkeypatch.setattr(chosen, "kinks", lambda *_, **options: [other])
+    monkeypatch.setattr(chosen, "effort", lambda line: 0 if line is other else 1)  # it would take fewer rows
+    found = chosen._easiest(lambda Z: Z, Domain(np.zeros(3), np.ones(3)), Run.of(0), first, None)
+    assert (found is other) == taken

@@ -57,7 +57,7 @@ TABLE: dict[str, tuple[Any, dict[str, Any], str, str]] = {
     "shares that sum to 1": (shares, {"total": 1.0, "low": 0.0, "high": 1.0}, "exact", ""),
     "all answers the same": (lambda X: np.full(len(X), 2.5), {}, "exact", "0 units"),
     "it fails now and then": (Flaky(0.1), {"batch": 64, "retries": 20}, "exact", "3 units"),
-    "single precision": (lambda X: SECRET(X.astype("f4")).astype("f4"), {}, "noisy", "rounding of the answers"),
+    "single precision": (lambda X: SECRET(X.astype("f4")).astype("f4"), {}, "noisy", "their rounding"),
     "rounded to six decimals": (lambda X: SECRET(X).round(6), {}, "noisy", ""),
     "random answers": (
         lambda X: SECRET(X) + 0.01 * NOISE.normal(size=len(X)),

@@ -321,6 +321,18 @@ def test_huge_rows_of_little_weight_do_not_hide_the_others(decades: int) -> None
     np.testing.assert_allclose(found.network(ordinary), truth(ordinary), atol=1e-10)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 4])
+def test_rows_that_nothing_confirms_are_numbered_as_the_user_counts_them(seed: int) -> None:
+    """Some rows are set aside before the fit, so its own numbers are others."""
+    x = np.concatenate([np.linspace(-5.0, 0.29, 150), [0.35, 0.42], np.linspace(0.51, 5.0, 150)])
+    X = rng(seed).permutation(x)[:, None]
+    net = rl.Network([[1.0], [1.0], [1.0]], [-0.3, -0.5, 2.0], [5.0, -5.0, 1.0])
+    found = rl.recover(X, net(X), width=3, rng=seed, on_failure="return")
+    first, second = np.flatnonzero((X[:, 0] > 0.3) & (X[:, 0] < 0.5))
+    assert found.status is Status.AMBIGUOUS
+    assert f"rows {first} and {second} (counted from 0)" in found.message
+
+
 @pytest.mark.parametrize(("kind", "alike"), [("independent", False), ("series", True), ("groups", True)])
 def test_rows_that_belong_together_are_noted(kind: str, alike: bool) -> None:
     rng = np.random.default_rng(0)

@@ -40,3 +40,12 @@ def test_the_noise_claimed_is_never_less_than_the_network_itself_leaves() -> Non
     found = rl.recover(X, y, width=3, rng=0, on_failure="return")
     assert found.status is Status.NOISY
     assert found.certificate.noise >= np.sqrt(np.mean((found.network(X) - y) ** 2))
+
+
+@pytest.mark.parametrize("offset", [1e11, 1e12, 1e13])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_behind_an_offset_what_is_left_has_mean_zero(offset: float, seed: int) -> None:
+    """To half a unit in the last place of the offset, which is all that c can say."""
+    Z, y = rl.planted.sample(rl.planted.network(d=4, m=3, rng=seed), n=400, rng=seed + 1)
+    found = rl.recover(Z, y + offset, width=3, rng=0, on_failure="return")
+    assert abs(np.mean(found.network(Z) - (y + offset))) <= 0.6 * np.spacing(offset)

@@ -17,7 +17,7 @@ from relumine.extraction.kinds import explained
 from relumine.extraction.links import linked
 from relumine.extraction.queries import Queries
 from relumine.extraction.region import Where
-from relumine.extraction.ways import Answered, answered, noted
+from relumine.extraction.ways import Answered, answered
 from relumine.links import Link, LinkName
 from relumine.results import InvalidInput, ProgressCallback, Recovery, RecoveryFailed, Stage, Status
 from relumine.run import Run
@@ -234,7 +234,7 @@ def _told(answer: Answered, log: Queries, where: Where, mapping: Link | None) ->
     """The result as one of all inputs, with what was asked."""
     free, rest = where.free, answer.rest
     result = explained(answer.result, log, where.domain, answer.kind)
-    result = noted(result, *where.notes, *(() if mapping is None else mapping.notes))
+    result = result.noted(*where.notes, *(() if mapping is None else mapping.notes))
     if rest is not None and not free.all:
         ask, layers, unsigned = rest.ask, rest.layers, rest.unsigned
         if layers:

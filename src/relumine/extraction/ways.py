@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +59,7 @@ def _by_chosen_rows(log: Queries, domain: Domain, run: Run, asked: Asked) -> tup
         if lines.result is None:  # the noise of a link was taken for depth
             lines = by_lines(log, domain, run, width, sigma)
         if lines.result is not None and log.link is None:
-            lines = lines._replace(result=noted(lines.result, f"more layers were looked for, too. {other.message}"))
+            lines = lines._replace(result=lines.result.noted(f"more layers were looked for, too. {other.message}"))
     return lines, None if lines.result is None else Answered(lines.result, "chosen")
 
 
@@ -91,7 +90,7 @@ def _by_random_rows(
     rows = RandomRows(log, where.draw, where.wide, log.seed, budget, run, asked.search, tried.noise)
     result = rows.until_certain(asked.sizes.width, asked.growth)
     if asked.queries != "random":
-        result = noted(result, f"random rows were asked, not chosen ones: {tried.why}")
+        result = result.noted(f"random rows were asked, not chosen ones: {tried.why}")
     return Answered(result, "random", kind=kind)
 
 
@@ -108,9 +107,3 @@ def _why_random(log: Queries, where: Where, asked: Asked) -> str:
     if set(asked.search) - {"activation"}:
         return f"{', '.join(sorted(set(asked.search) - {'activation'}))} can only be used with random rows"
     return ""
-
-
-def noted(result: Recovery, *notes: str) -> Recovery:
-    """The result with more notes on its certificate."""
-    certificate = result.certificate
-    return replace(result, certificate=replace(certificate, notes=(*certificate.notes, *notes))) if notes else result

@@ -170,24 +170,13 @@ def recover(
     if link is not None:
         mapping, data, left = mapped_back(data, link, asked.memory)
     way = _several_layers if "widths" in asked.options else _of_a_paper if asked.method.name in _PAPERS else _own_way
-    result = way(data, asked, run)
-    if not result.ok:
-        began = perf_counter()
-        with cores():  # small products: two BLAS threads take ten times as long as one where the processor is busy
-            result = diagnosed(result, _some(data), asked.width)
-        result = replace(result, stages=(*result.stages, Stage("diagnosis", perf_counter() - began)))
-    elif result.status is Status.NOISY or not result.network.m:
-        result = doubted(result, _some(data))
-    if result.ok and alike_in_order(np.asarray(data.head().X, dtype=np.float64)):
-        notes = (*result.certificate.notes, _ALIKE)
-        result = replace(result, certificate=replace(result.certificate, notes=notes))
+    result = _looked_into(way(data, asked, run), data, asked.width)
     if len(kept) < d:
         result = _with_constants(result, kept, d, names)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
         result = _consolidated(result)
     if mapping is not None:
-        notes = (*result.certificate.notes, *mapping.notes, *([left] if left else []))
-        result = replace(result, mapping=mapping, certificate=replace(result.certificate, notes=notes))
+        result = replace(result, mapping=mapping).noted(*mapping.notes, *([left] if left else []))
     if names is not None:
         result = replace(result, origin=_origin(result.origin, names, asked.source.get("target")))
     if on_failure == "raise" and not result.ok and result.status is not Status.INTERRUPTED:
@@ -220,6 +209,20 @@ def _opened(X: Any, y: ArrayLike | None, weight: ArrayLike | str | None, options
 def _some(data: Samples | Source) -> Samples:
     """Rows from the beginning, in memory: what a diagnosis looks at."""
     return data if isinstance(data, Samples) else take(data, np.arange(min(count(data), _LOOKED_AT)))[0]
+
+
+def _looked_into(result: Recovery, data: Samples | Source, width: int | None) -> Recovery:
+    """What the rows show beside the network: why it failed, what else may explain them, that they belong together."""
+    if not result.ok:
+        began = perf_counter()
+        with cores():  # small products: two BLAS threads take ten times as long as one where the processor is busy
+            result = diagnosed(result, _some(data), width)
+        return replace(result, stages=(*result.stages, Stage("diagnosis", perf_counter() - began)))
+    if result.status is Status.NOISY or not result.network.m:
+        result = doubted(result, _some(data))
+    if result.ok and alike_in_order(np.asarray(data.head().X, dtype=np.float64)):
+        return result.noted(_ALIKE)
+    return result
 
 
 def _warn_of_running_numbers(data: Samples | Source) -> None:
@@ -328,24 +331,14 @@ def _with_constants(result: Recovery, kept: NDArray[np.intp], d: int, names: tup
         se = replace(se, W=among(se.W, kept, d, np.nan), v=among(se.v, kept, d, np.nan))
     left = [str(j) if names is None else repr(names[j]) for j in range(d) if j not in kept]
     note = f"left out, because it never changes: column {', '.join(left)} (its weights are 0)"
-    return replace(
-        result,
-        network=result.network.embedded(kept, d),
-        standard_errors=se,
-        certificate=replace(result.certificate, notes=(*result.certificate.notes, note)),
-    )
+    return replace(result, network=result.network.embedded(kept, d), standard_errors=se).noted(note)
 
 
 def _consolidated(result: Recovery) -> Recovery:
     """The affine part as two more units; their parameters are not those of the fit, so standard errors end here."""
-    notes = (
-        *result.certificate.notes,
-        "the affine part was then written as ReLU units; standard errors do not carry over",
-    )
     return replace(
         result,
         network=result.network.consolidate(),
         standard_errors=None,
         units=replace(result.units, recovered=(), up_to_sign=()),
-        certificate=replace(result.certificate, notes=notes),
-    )
+    ).noted("the affine part was then written as ReLU units; standard errors do not carry over")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -143,6 +143,11 @@ class Recovery:
         from relumine.report.plots import recovery
 
         return recovery(self, features)
+
+    def noted(self, *notes: str) -> Self:
+        """The same with more notes on the certificate."""
+        certificate = replace(self.certificate, notes=(*self.certificate.notes, *notes))
+        return replace(self, certificate=certificate)
 
     def confidence_interval(self, level: float = 0.95) -> tuple[StandardErrors, StandardErrors]:
         """Lower and upper ends of normal confidence intervals, in the shapes of the parameters."""
