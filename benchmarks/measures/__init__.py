@@ -46,6 +46,7 @@ _NAMES = (
     "first_steps",
     "smooth",
     "advice",
+    "newcomer",
     "extraction",
     "extraction_random",
     "boxes",

@@ -291,6 +291,17 @@ def test_two_starts_agree_on_noise() -> None:
     assert looking.used <= 6
 
 
+def test_chains_that_do_not_agree_end_sooner_where_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, task = task_of(4, 3, 16.0, seed=0, noise=0.5)
+    monkeypatch.setattr(search.Search, "_same", lambda *_: False)
+    monkeypatch.setattr(search.Search, "is_noise", lambda *_: True)
+    monkeypatch.setattr(search, "_WORK", 1e12)
+    assert searched(task, 3, 20).rounds > 20
+    monkeypatch.setattr(search, "_WORK", 0.0)
+    assert searched(task, 3, 20).rounds == 20
+    assert searched(task, 3, 21).rounds > 20  # more than the usual number was asked for
+
+
 def test_a_search_says_why_it_went_on_or_stopped() -> None:
     _, task = task_of(6, 4, 30, 0, noise=0.3)
     looking = searched(task, 2, starts=4)

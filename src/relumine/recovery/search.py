@@ -40,6 +40,10 @@ _ROUNDS = 3  # rounds for each start that is allowed: a round takes half the tim
 # Numbers for each parameter, and the rounds after which a network that is there has been found: planted networks take
 # one or two of them from 6 on and a few from 4 on (benchmarks, docs/recover.md); below that every round may be the one.
 _TELL = ((6.0, 10), (4.0, 20))
+# Twice as many where what is left looks like noise, and more where they cost little: numbers times parameters times
+# rounds. Noise of half the spread takes up to fifty rounds at (10,10), three seconds; ten different networks for two
+# hidden layers, (10,16,16,1) with 3000 rows, took half a minute.
+_WORK = 2e7
 USUAL = 20  # starts, by default
 _IDLE, _LESS = 3, 0.97  # a chain ends after so many cycles that did not bring its loss below this share of its least
 _CLOSE = 1.1  # ratio of losses within which two chains may have met, before they are polished to the end
@@ -167,11 +171,11 @@ class Search:
         """Chains until a fit is exact, or two agree on a residual that looks like noise, or there is no more hope.
 
         That is after so many starts, or three times as many rounds, or when five chains end at one network; sooner
-        where there are many numbers for each parameter, unless what is left looks like noise. Where the width is open,
-        that is after ``most`` rounds at the latest, or when students of two chains explain more.
+        where there are many numbers for each parameter, if less soon where what is left looks like noise. Where the
+        width is open, that is after ``most`` rounds at the latest, or when students of two chains explain more.
         """
         first, last = self.used, self.used + self.starts
-        end = self.rounds + _ROUNDS * self.starts
+        end = self.rounds + min(_ROUNDS * self.starts, self._rounds_to_agree(width))
         soon = self.rounds + self.rounds_that_tell(width, _ROUNDS * self.starts if most is None else most)
         why = ""
         while not why:
@@ -205,6 +209,14 @@ class Search:
         """After so many rounds a network that is there would have been found, given the numbers for each parameter."""
         ratio = self.task.values / self.task.parameters(width)
         return next((rounds for least, rounds in _TELL if ratio >= least), most)
+
+    def _rounds_to_agree(self, width: int) -> int:
+        """In so many rounds two chains must agree on what looks like noise; who asks for more starts gets them all."""
+        most = _ROUNDS * self.starts
+        if self.starts > USUAL:
+            return most
+        affordable = int(_WORK / (self.task.values * self.task.parameters(width)))
+        return max(2 * self.rounds_that_tell(width, most), affordable)
 
     def _only_noise(self, width: int) -> bool:
         """Whether the best fit leaves only noise, and a student that begins at it does not find more."""
