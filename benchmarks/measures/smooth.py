@@ -21,7 +21,7 @@ from benchmarks.text import seeds_of, table
 from relumine.fit.rows import MemoryRows
 from relumine.fit.starts import random_directions
 from relumine.papers.mondelli2019.figure_recover import SteepTanh
-from relumine.recovery import search
+from relumine.recovery import begin
 
 NAME = "smooth"
 FULL: Row = {
@@ -51,7 +51,7 @@ def solve(kind: str, m: int, ratio: int, seed: int) -> Row:
     truth = rl.planted.network(m, m, rng=seed, activation=SteepTanh(), **family)
     n = ratio * m * (m + 2)
     X, y = rl.planted.sample(truth, n, rng=seed + 1)
-    with patch.object(search, "third_moment_directions", at_random) if kind == "blind" else nullcontext():
+    with patch.object(begin, "third_moment_directions", at_random) if kind == "blind" else nullcontext():
         found = rl.recover(X, y, width=m, activation=truth.activation, rng=seed + 2, on_failure="return")
     error = rl.metrics.parameter_error(truth, found.network)
     row = {"kind": kind, "ratio": ratio, "n": n, "seed": seed, "starts": int(found.search.starts)}

@@ -15,7 +15,7 @@ from benchmarks.results import ROOT, Row, load
 
 import relumine as rl
 from benchmarks import __main__ as command
-from relumine.recovery import search
+from relumine.recovery import begin
 
 FIGURES = ROOT / "docs" / "figures" / "zhong2017"
 
@@ -181,7 +181,7 @@ def test_smooth_networks_by_samples(tmp_path: Path) -> None:
     assert "| d = m = 3; samples: | 20 per parameter | 30 per parameter |" in words["docs/advise.md"]
     assert "| orthonormal, b = 0, a = 1 | 1 of 1 (1 start) | 1 of 1 (1 start) |" in words["docs/hardness.md"]
     assert "| orthonormal, without the third moment | " in words["docs/hardness.md"]
-    assert search.third_moment_directions is not smooth.at_random
+    assert begin.third_moment_directions is not smooth.at_random
 
 
 def test_estimates_beside_times(tmp_path: Path) -> None:
