@@ -294,7 +294,7 @@ def _about_samples(n: int, p: int, per: int, named: int | None, noise: bool) -> 
     ratio = f"{n:,} samples for {p:,} parameters, an affine part included, are {n / p:.2g} for each"
     if n <= p:
         return [f"{ratio}: under-determined; about {per * p:,} are needed"]
-    if n < 0.6 * per * p:
+    if n < 0.35 * per * p:  # two for each were enough for up to twenty units, three for thirty (docs/benchmarks.md)
         return [f"{ratio}: rarely enough; about {per} for each work from the first start"]
     if n < 0.9 * per * p:
         return [f"{ratio}: may need several starts; {per} for each work from the first"]
