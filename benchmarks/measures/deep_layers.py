@@ -146,12 +146,14 @@ def elsewhere(report: Row) -> dict[str, str]:
                 duration(r["limit"]),
             ]
         )
-    header = ["network", "parameters", "layers certain", "of them right", "largest error", "rows", "CPU time", "at most"]
+    header = ["network", "parameters", "layers certain", "of them right", "largest error", "rows", "CPU time"]
+    header.append("at most")
     words = (
         "Networks that do not come back whole: how far it goes. *Right*: as many units as some input turns "
         "on (of the others that is proved, by branch and bound), each within 1e-6 of its counterpart but for weights "
         "that are proved never to count. "
-        "*At most*: so long on the clock, on a machine busy with other work; one network each. `python -m benchmarks run --only deep_layers`."
+        "*At most*: so long on the clock, on a machine busy with other work; one network each. "
+        "`python -m benchmarks run --only deep_layers`."
     )
     return {"docs/deep.md": f"{words}\n\n{table(header, lines)}"}
 

@@ -1,9 +1,9 @@
-"""How far a deep network was found: the measure says 0 of the truth in any scale and order, and not of anything else."""
+"""How far a deep network was found: 0 for the truth in any scale and order, and for nothing else."""
 
 import numpy as np
+from benchmarks.measures.deep_layers import layer_errors, never_counts
 
 import relumine as rl
-from benchmarks.measures.deep_layers import layer_errors, never_counts
 
 TRUTH = rl.planted.deep((12, 6, 5, 4, 1), rng=3)
 
