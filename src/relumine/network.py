@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations, formats
 from relumine.activations import Activation
-from relumine.arrays import Array, among, unit_rows
+from relumine.arrays import Array, among, slices, unit_rows
 from relumine.formats import LAYERS, ONE_LAYER, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
@@ -384,10 +384,9 @@ class Network:
         return Parameters((self.W, self.a), (self.b, self.c), self.v, self.activation)
 
 
-def row_chunks(n: int, width: int) -> Iterable[slice]:
+def row_chunks(n: int, width: int) -> list[slice]:
     """n rows in blocks of which ``width`` numbers a row can be held at once."""
-    step = max(1, _CHUNK_NUMBERS // width)
-    return (slice(start, start + step) for start in range(0, n, step))
+    return slices(n, max(1, _CHUNK_NUMBERS // width))
 
 
 def _torch() -> Any:

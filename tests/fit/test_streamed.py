@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relumine import activations
+from relumine.arrays import slices
 from relumine.data.sources import Samples, WithoutRows, open_source
-from relumine.data.sources.chunks import slices
 from relumine.data.whiten import whitening
 from relumine.fit.projection import Linearisation, Unknowns, project
 from relumine.fit.rows import NOTHING, MemoryRows, prepare

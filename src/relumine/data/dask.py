@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.sources.arrays import MappedSource
-from relumine.data.sources.chunks import Change, Chunk, Part, Source, add_up, join, slices
+from relumine.data.sources.chunks import Change, Chunk, Part, Source, add_up, join
 from relumine.data.sources.columnar import Parquet
 from relumine.data.sources.columns import Columns, frame_schema, pick
 from relumine.data.sources.local import LocalSource, Mapped

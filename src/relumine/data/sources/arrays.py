@@ -13,8 +13,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arrays import slices
 from relumine.data.sources.checks import RawRows, check_shapes, real_numbers
-from relumine.data.sources.chunks import slices
 from relumine.data.sources.columns import pick
 from relumine.data.sources.local import LocalSource
 from relumine.data.sources.samples import as_samples

@@ -134,17 +134,6 @@ def gather(chunks: Iterator[Chunk], most: int | None, label: str) -> Chunk:
     return Chunk(X, Y, weight).at(slice(0, filled))
 
 
-def slices(n: int, rows: int) -> list[slice]:
-    """n rows in blocks of at most ``rows``.
-
-    Examples
-    --------
-    >>> slices(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
-    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
-
-
 def read_ahead(items: Iterator[T], depth: int = AHEAD) -> Iterator[T]:
     """The same items; a thread takes up to ``depth`` of them in advance, so that reading overlaps computing.
 

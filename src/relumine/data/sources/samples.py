@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.sources.checks import LARGE, Kinds, RawRows, check_rows, check_shapes, real_numbers
-from relumine.data.sources.chunks import Change, Chunk, gather, slices
+from relumine.data.sources.chunks import Change, Chunk, gather
 from relumine.data.sources.local import LocalSource, Mapped
 from relumine.results import InvalidInput
 

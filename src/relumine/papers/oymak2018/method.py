@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relumine.arguments import one_of, whole
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.holdout import hold_out, how_many
 from relumine.data.sources import as_samples
 from relumine.papers.oymak2018.additive import Additive, descend, gauss_newton, largest_eigenvalue
@@ -253,9 +253,10 @@ def _door(
     if isinstance(X, np.memmap) and X.ndim == 2 and X.dtype == np.float32 and X.shape[1] > 0:
         rows = np.asarray(X)  # as_samples would make a double precision copy of the file
         labels = as_samples(np.zeros((len(X), 1)), y).y
-        for i in range(0, len(X), 4096):
-            if not np.isfinite(X[i : i + 4096]).all():
-                raise InvalidInput(f"X has NaN or infinite values in rows {i} to {i + 4095}; drop or fill such rows")
+        for s in slices(len(X), 4096):
+            if not np.isfinite(X[s]).all():
+                where = f"rows {s.start} to {s.stop - 1}"
+                raise InvalidInput(f"X has NaN or infinite values in {where}; drop or fill such rows")
     else:
         samples = as_samples(X, y)
         rows, labels = samples.X, samples.y
