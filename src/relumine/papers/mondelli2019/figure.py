@@ -17,7 +17,6 @@ independent networks. Figure "small" starts from length 0.1 instead, near the pr
 
 from __future__ import annotations
 
-import io
 import json
 import time
 from collections.abc import Callable
@@ -125,9 +124,7 @@ def _resume(saved: str, d: int, r: int, start: float) -> tuple[Array, list[list[
 
 def _keep(saved: str, state: Array, records: list[list[float]]) -> None:
     Path(saved).parent.mkdir(parents=True, exist_ok=True)
-    file = io.BytesIO()
-    np.savez(file, state=state, records=np.array(records))
-    write_atomically(Path(saved), file.getvalue())
+    write_atomically(Path(saved), lambda file: np.savez(file, state=state, records=np.array(records)))
 
 
 # The figures
