@@ -51,6 +51,11 @@ class Samples(LocalSource):
         """The targets, (n,) or (n, q)."""
         return self.Y[:, 0] if self.vector else self.Y
 
+    def at(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Samples:
+        """Some of the rows, by their numbers or by a mask."""
+        X, Y, weight, _ = Chunk(self.X, self.Y, self.weight).at(rows)
+        return Samples(X, Y[:, 0] if self.vector else Y, weight, self.names)
+
     def chunks(self, rows: int | None = None) -> Iterator[Chunk]:
         """Views of the arrays."""
         whole = Chunk(self.X, self.Y, self.weight)
