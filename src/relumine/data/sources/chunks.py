@@ -134,6 +134,21 @@ def gather(chunks: Iterator[Chunk], most: int | None, label: str) -> Chunk:
     return Chunk(X, Y, weight).at(slice(0, filled))
 
 
+def picked(chunks: Iterator[Chunk], indices: NDArray[np.intp], label: str) -> Chunk:
+    """The rows of these numbers (increasing) among those of a pass, which are counted from 0."""
+
+    def parts() -> Iterator[Chunk]:
+        seen = filled = 0
+        for chunk in chunks:
+            upto = int(np.searchsorted(indices, seen + len(chunk.Y)))
+            yield chunk.at(indices[filled:upto] - seen)
+            seen, filled = seen + len(chunk.Y), upto
+        if filled < len(indices):
+            raise InvalidInput(f"{label} has no row {indices[filled]}")
+
+    return gather(parts(), len(indices), label)
+
+
 def read_ahead(items: Iterator[T], depth: int = AHEAD) -> Iterator[T]:
     """The same items; a thread takes up to ``depth`` of them in advance, so that reading overlaps computing.
 
