@@ -22,7 +22,7 @@ from relumine.links import Link
 from relumine.results import InvalidInput, RelumineError, counted
 from relumine.run import Run
 
-_EVERY = 10.0  # seconds between savings, at least
+_EVERY = 10.0  # seconds between savings, at least: what a killed run has to ask again
 _SHARE = 20.0  # times as long as one takes: a log of a gigabyte takes seconds
 _NOT_FINITE = "the values are NaN or infinite"
 _MISSES = 8  # rows given up one after the other before the box is

@@ -15,7 +15,7 @@ from relumine.formats.layouts import Layout
 from relumine.results import ModelFileError
 
 _HEADER = 1 << 16  # ours has some 500 bytes, and the names of the inputs
-_NAMES = 1 << 15  # bytes of names that are kept
+_NAMES = 1 << 15  # bytes of names that are kept: with them the header must stay readable
 
 
 def to_bytes(arrays: Mapping[str, Array], words: Mapping[str, str], features: Sequence[str] = ()) -> bytes:

@@ -39,7 +39,7 @@ FULL: Cells = {"d": 50, "widths": [50, 350, 2500], "n": 5_000_000, "window": 10_
 QUICK: Cells = {"d": 6, "widths": [6, 18, 36], "n": 40_000, "window": 2_000}
 STEPS = (0.05, 0.1, 0.2)  # times 1/(rd)
 START = {"1": 1.0, "small": 0.1}  # length of the first weights
-SAVE_EVERY = 20.0  # seconds
+SAVE_EVERY = 20.0  # seconds: what an interrupted run loses
 COLUMNS = ("one", "q", "qq", "y", "yq", "yy", "loss", "weights", "weights_last", "cpu")  # of a window's record
 
 

@@ -12,7 +12,7 @@ from relumine.network import Network
 from relumine.papers.zhong2017.conditions import constants, properties, second_derivative
 from relumine.results import InvalidInput
 
-_MOST = 6000  # rows of a Hessian that is formed
+_MOST = 6000  # rows of a Hessian that is formed: 288 MB
 _JACOBIAN = 1 << 21  # numbers of the Jacobian held at once: 16 MB
 
 
