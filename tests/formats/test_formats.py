@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relumine import Network
-from relumine.activations import Elementwise
+from relumine.activations import Elementwise, Step
 from relumine.formats import SUFFIXES
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
@@ -153,8 +153,14 @@ def test_what_onnx_cannot_say(tmp_path) -> None:
     class Cosine(Elementwise):
         name = "cosine_of_a_test"
 
-    with pytest.raises(InvalidInput, match="float32"):
+    class Softplus(Elementwise):
+        name = "softplus_of_a_test"
+        steps = (Step("Softplus", ("z",), "h"),)
+
+    with pytest.raises(InvalidInput, match=r"no Erf in double.*float32"):
         a_network(sigma="erf").save(tmp_path / "net.onnx")
+    with pytest.raises(InvalidInput, match=r"no Softplus in double.*float32"):
+        a_network().replace(activation=Softplus()).save(tmp_path / "net.onnx")
     with pytest.raises(InvalidInput, match="cannot be written as ONNX"):
         a_network().replace(activation=Cosine()).save(tmp_path / "net.onnx")
     with pytest.raises(InvalidInput, match="beyond the range"):
