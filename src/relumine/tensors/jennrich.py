@@ -45,12 +45,7 @@ def singular_values(T: SymmetricTensor, order: int) -> Array:
 
 
 def jennrich(
-    T: SymmetricTensor,
-    order: int,
-    rank: int,
-    rng: int | np.random.Generator | None = None,
-    *,
-    contractions: int = 12,
+    T: SymmetricTensor, order: int, rank: int, rng: int | np.random.Generator | None = None, *, contractions: int = 12
 ) -> RankOneTerms:
     """Decompose T = Σ_{i≤rank} α_i u_i^{⊗(2ℓ+z)} with {u_i^{⊗ℓ}} linearly independent (Awasthi, Claim 4.4).
 
