@@ -90,6 +90,15 @@ def test_native_files_see_a_changed_bit(tmp_path) -> None:
         Network.load(path)
 
 
+@pytest.mark.parametrize("suffix", [".safetensors", ".onnx"])
+def test_a_checksum_whose_name_is_damaged_is_missed(tmp_path, suffix: str) -> None:
+    path = tmp_path / f"net{suffix}"
+    a_network().save(path)
+    path.write_bytes(path.read_bytes().replace(b"sha256", b"sha257"))
+    with pytest.raises(ModelFileError, match="unknown metadata 'sha257' and no checksum"):
+        Network.load(path)
+
+
 def test_plain_npz_is_a_network(tmp_path) -> None:
     """W, b, a are enough, also in single precision: what a user would write."""
     path = tmp_path / "net.npz"
