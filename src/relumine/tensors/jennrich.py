@@ -119,9 +119,7 @@ def common_factors(slices: Array, rng: np.random.Generator) -> tuple[Array, floa
 
 
 def _root(p: Array, d: int, order: int) -> Array:
-    """The unit u with u^{⊗ℓ} closest in direction to the packed tensor p: the leading left singular
-    vector.
-    """
+    """The unit u with u^{⊗ℓ} closest in direction to the packed tensor p: the leading left singular vector."""
     if order == 1:
         return np.asarray(p / max(float(np.linalg.norm(p)), np.finfo(float).tiny))
     left, _, _ = np.linalg.svd(SymmetricTensor(p, d, order).flatten(1, order - 1), full_matrices=False)
