@@ -21,7 +21,7 @@ from relumine.extraction.deep.whole import _certain, extract_deep
 from relumine.extraction.deep.wide import oriented
 from relumine.extraction.deep.witnesses import Chord, witnesses_of
 from relumine.extraction.lines import kinks
-from relumine.extraction.sampling import make_domain
+from relumine.extraction.sampling import Domain
 from relumine.results import Status
 from relumine.run import Run
 
@@ -265,7 +265,7 @@ def test_what_is_called_certain_is_right_wherever_it_ends(sizes):
 @pytest.mark.parametrize("sizes", [(10, 20, 1), (30, 12, 1), (10, 10, 10, 1), (20, 10, 10, 10, 1)])
 def test_depth_from_parallel_lines(sizes, seed):
     net = rl.planted.deep(sizes, rng=seed)
-    domain = make_domain(sizes[0], None, None, None, None)
+    domain = Domain(np.zeros(sizes[0]), np.ones(sizes[0]))
     run = Run.of(seed)
 
     def ask(X):

@@ -123,6 +123,8 @@ def test_what_is_no_box() -> None:
         ({"starts": 0}, "starts must be"),
         ({"target": "y"}, "target is for samples"),
         ({"low": 1.0, "high": 0.0}, "low must be below high"),
+        ({"fixed": {0: 1.0}, "low": [0.0] * 5, "high": [1.0, 1.0, 1.0, 0.0, 1.0]}, "not for input 3, which is fixed"),
+        ({"fixed": {0: 1.0}, "scale": [0.0, 1.0, 1.0, 0.0, 1.0]}, "scale must be positive"),
         ({"low": 0.0, "high": 1.0, "mean": 0.0}, "not several"),
         ({"scale": 0.0}, "scale must be positive"),
         ({"mean": [1.0, 2.0]}, "mean must be a number or 5"),

@@ -229,6 +229,11 @@ def test_graphs_of_other_tools(tmp_path, name: str, q: int) -> None:
         ([*GRAPHS["gemm"], ("Softmax", ["out"], ["out2"], {})], "Softmax has no place"),
         ([*GRAPHS["gemm"][:2], ("Relu", ["h"], ["out"], {})], "Relu has no place"),
         (GRAPHS["gemm"][:2], "output is not a linear map"),
+        ([*GRAPHS["gemm"][:1], ("Sub", ["b", "z"], ["out"], {})], "Sub has no place"),
+        (
+            [*GRAPHS["gemm"][:1], ("MatMul", ["in", "Wt"], ["s"], {}), ("Sub", ["z", "s"], ["out"], {})],
+            "Sub has no place",
+        ),
         ([("Gemm", ["in", "W", "b"], ["z"], {"transB": 1}), ("Add", ["z", "A"], ["out"], {})], "a constant of shape"),
     ],
 )

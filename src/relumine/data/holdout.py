@@ -72,25 +72,6 @@ def kept_apart(rows: Source, rng: np.random.Generator, spare: int) -> tuple[Sour
     return seen(rows, Without(numbers)), held
 
 
-def split(samples: Samples, numbers: Numbers) -> tuple[Samples, Samples]:
-    """The samples without the rows of these numbers, and those rows.
-
-    Examples
-    --------
-    >>> used, held = split(Samples(np.arange(4.0)[:, None], np.arange(4.0)), np.array([1]))
-    >>> used.y, held.y
-    (array([0., 2., 3.]), array([1.]))
-    """
-    out = np.zeros(len(samples.Y), dtype=bool)
-    out[numbers] = True
-
-    def rows(r: NDArray[np.bool_]) -> Samples:
-        weight = None if samples.weight is None else samples.weight[r]
-        return Samples(samples.X[r], samples.y[r], weight, samples.names)
-
-    return rows(~out), rows(out)
-
-
 def different_rows(n: int, some: Array) -> int:
     """How many of n rows differ, as ``some`` (s, d) of them at random show: D with 1/D = 1/n + 2·(equal pairs)/s².
 

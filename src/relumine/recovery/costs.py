@@ -21,7 +21,7 @@ from relumine.activations import Activation
 _PRODUCTS, _OVER = 2000, 1.5
 _CALL = 7e-5  # seconds around a product, which small problems notice
 _SMOOTH = 3.0  # a smooth σ costs more per row than a kink, and takes more steps
-_CALIBRATION = 0.15  # seconds
+_CALIBRATION = 0.15  # seconds that measuring the speed of a product may take: advice should come at once
 _ONE_MORE = 20_000  # rows for gradients that are worth a choice of one more line, about eight rows a kink
 _MORE = 3  # lines at most to choose from, beside the first: of six 784-128-1 two took 1.3 p by the first, none by four
 # Rows of 63 deep networks of 15 shapes (docs/deep.md), least squares of their relative errors: a constant; per weight

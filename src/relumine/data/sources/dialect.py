@@ -18,7 +18,7 @@ from relumine.results import InvalidInput
 
 _SAMPLE = 1 << 16  # bytes that show the dialect, and more if the first line is longer
 _LONGEST = 1 << 26  # bytes of a first line: some four million columns
-_LINES = 50  # lines looked at
+_LINES = 50  # lines looked at: a mark that each of so many has equally often separates columns
 _DELIMITERS = "\t;|,"  # the comma last: it may also be a decimal mark
 _COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"  # a number with a decimal comma
 _COMMENT = "#"

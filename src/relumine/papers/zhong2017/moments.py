@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy.sparse.linalg import aslinearoperator
 
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.moments import estimate_from, sums_of
 from relumine.data.sources import Source, count
 from relumine.data.views import Affine, Less, Projected, seen
@@ -41,7 +41,7 @@ class HermitePolynomial:
 
     def __call__(self, X: Array) -> Array:
         """Values (n,) for X (n, d)."""
-        blocks = [X[start : start + _BLOCK] @ self.V.T for start in range(0, len(X), _BLOCK)]
+        blocks = [X[s] @ self.V.T for s in slices(len(X), _BLOCK)]
         return np.concatenate([np.zeros(0), *(self.beta @ hermite_features(Z, self.degree) for Z in blocks)])
 
 

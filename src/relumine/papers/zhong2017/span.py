@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from relumine.activations import Activation
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.sources import Chunk, Source, count
 from relumine.data.whiten import summary_of
 from relumine.results import InvalidInput
@@ -153,9 +153,9 @@ def _lower_sums(chunk: Chunk, k: int, alpha: Array) -> tuple[Array, ...]:
 def _moment_times(chunk: Chunk, k: int, alpha: Array, U: Array) -> tuple[Array, ...]:
     """Σ y h_k x(x·U)."""
     out = np.zeros_like(U)
-    for start in range(0, len(chunk.Y), _BLOCK):
-        X = np.asarray(chunk.X[start : start + _BLOCK], dtype=np.float64)
-        top = chunk.Y[start : start + _BLOCK, 0] * _hermite(X, alpha, k)[k]
+    for s in slices(len(chunk.Y), _BLOCK):
+        X = np.asarray(chunk.X[s], dtype=np.float64)
+        top = chunk.Y[s, 0] * _hermite(X, alpha, k)[k]
         out += X.T @ (top[:, None] * (X @ U))
     return (out,)
 
