@@ -61,13 +61,28 @@ def test_a_unit_inside_a_span_is_the_lifted_unit() -> None:
 def test_few_rows_inside_a_span_are_white_and_their_units_are_lifted() -> None:
     _, task = task_of(8, 3, 20, 0)
     V = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 3)))[0].T
-    few, back = few_inside(task.rows, V, 100)
+    few, back, _ = few_inside(task.rows, V, 100)
     U = random_directions(np.random.default_rng(2), 5, 4)
     np.testing.assert_allclose(few.X @ U.T, task.rows.X[:100] @ (U @ back).T, atol=1e-12)
     np.testing.assert_allclose(few.X.T @ few.X / few.n, np.eye(4), atol=1e-12)
     np.testing.assert_allclose(few.X.T @ few.Y, 0.0, atol=1e-12)
-    everything, back = few_inside(task.rows, V, 10**6)
+    everything, back, _ = few_inside(task.rows, V, 10**6)
     np.testing.assert_allclose(everything.X @ U.T, task.rows.X @ (U @ back).T, atol=1e-12)
+
+
+@pytest.mark.parametrize("most", [100, 10**6])
+def test_an_affine_part_inside_a_span_is_known_of_a_few_rows(most: int) -> None:
+    """Y of the few and their affine part are Y and the affine part of all, for an affine part of the span alone."""
+    _, task = task_of(8, 3, 20, 0)
+    V = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 3)))[0].T
+    tau = np.vstack([V.T @ [[1.0], [2.0], [3.0]], [[4.0]]])
+    few = few_inside(task.rows, V, most)
+    n = few.rows.n
+    whole = task.rows.Y[:n] + task.rows.X[:n] @ tau
+    np.testing.assert_allclose(few.rows.Y + few.rows.X @ few.affine(tau), whole, atol=1e-12)
+    plain = few_inside(task.plain.centred(task.tau[-1]), V, most)
+    np.testing.assert_allclose(plain.rows.X, few.rows.X, atol=1e-14)
+    np.testing.assert_allclose(plain.tau[:-1], 0.0)  # a bias alone is free there
 
 
 def test_the_rest_shows_a_unit_too_weak_for_the_second_moment_of_y() -> None:
