@@ -13,8 +13,9 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from relumine.arrays import Array, unit_rows
 from relumine.data.whiten import Whitening
 from relumine.fit.fisher import Factor, columns, factor, fisher, parameter_count, tangent_gram
-from relumine.fit.leverage import Confirmation, leverages
+from relumine.fit.leverage import Confirmation, leverages, residuals
 from relumine.fit.leverage import confirmation as confirm
+from relumine.fit.neighbours import condensed, pieces
 from relumine.fit.passes import Model
 from relumine.fit.rows import Block, MemoryRows, Rows, Sums
 from relumine.fit.sign_free import Shape
@@ -121,7 +122,9 @@ def infer(fit: Fitted, white: Whitening, scale: Array) -> Inference:
     if isinstance(fit.rows, MemoryRows):
         h = leverages(fit.rows, at)
         confirmation = confirm(fit.rows, fit.model, at, fit.groups, h)
-        meat = None if fit.exact else _enlarged(fit.rows, at, h, spread2)
+        if not fit.exact:
+            confirmation = _of_pieces(fit.rows, fit, confirmation)
+            meat = _enlarged(fit.rows, at, h, spread2)
     T = _to_user(net, white, scale, free) / at.root
     if meat is None:  # nothing is left to weigh: σ²TG⁻¹Tᵀ, with the largest σ of all outputs
         half = solve_triangular(at.L, T.T, lower=True, overwrite_b=True, check_finite=False)
@@ -132,6 +135,29 @@ def infer(fit: Fitted, white: Whitening, scale: Array) -> Inference:
         variance = np.einsum("pi,pi->i", half, meat @ half)
     errors = _unpack(np.sqrt(np.maximum(variance, 0.0)), net.m, net.d, q, free)
     return Inference(noise, at.condition, errors, confirmation)
+
+
+def _of_pieces(rows: MemoryRows, fit: Fitted, found: Confirmation) -> Confirmation:
+    """What nothing confirms if a cluster of rows next to each other is one piece of information: its mean.
+
+    The differences between its rows are as small as the noise. d+1 clusters behind a kink are fitted whatever they say,
+    as d+1 rows are: relu(z)² behind three of them was called one unit and noise of a thousandth, and a fiftieth of the
+    inputs was off by 70 times that.
+    """
+    net, free = fit.net, fit.free
+    values = net(rows.X[:, :-1]).reshape(rows.n, -1)
+    groups = pieces(rows, values, residuals(rows, fit.model), fit.groups)
+    if groups is None:
+        return found
+    few = condensed(rows, groups)
+    at = factor(net, free, fisher(tangent_gram(few, net, free), net, free))
+    if at is None:  # as many means cannot even determine it
+        alone, units = np.bincount(groups)[groups] > 1, set(range(net.m))
+    else:
+        of_few = confirm(few, fit.model, at)
+        alone, units = np.isin(groups, of_few.alone), set(of_few.units)
+    together = np.union1d(np.flatnonzero(alone), np.array(found.alone, dtype=np.intp))
+    return replace(found, alone=tuple(together.tolist()), units=tuple(sorted(units | set(found.units))))
 
 
 def _enlarged(rows: MemoryRows, at: Factor, h: Array, spread2: Array) -> Array:

@@ -158,15 +158,15 @@ def _left_out(rows: MemoryRows, model: Model, groups: Numbers, h: Array) -> Arra
 
     r_i + r̄ h/(1 − h) with the mean residual r̄ and the leverage h (groups, q) of all copies: r_i/(1 − h_i) for one.
     """
-    R = _residuals(rows, model)
+    R = residuals(rows, model)
     weight = np.ones(rows.n) if rows.weight is None else rows.weight
     total = np.bincount(groups, weight)
     mean = np.stack([np.bincount(groups, weight * column) / total for column in R.T], axis=1)
     return np.asarray((R + (mean * h / (1.0 - h))[groups]) * np.sqrt(weight)[:, None])
 
 
-def _residuals(rows: MemoryRows, model: Model) -> Array:
-    """(n, q)."""
+def residuals(rows: MemoryRows, model: Model) -> Array:
+    """What the model leaves of Y, (n, q)."""
     step = chunk_rows(max(len(model.U), 1))
     starts = range(0, rows.n, step)
     return np.concatenate([model.residual(Block(rows.X[s : s + step], rows.Y[s : s + step])).T for s in starts])

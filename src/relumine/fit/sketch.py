@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.fit.conjugate import Preconditioner, conjugate_gradients
-from relumine.fit.leverage import Confirmation, carrying
+from relumine.fit.leverage import Confirmation, carrying, residuals
 from relumine.fit.passes import Model
 from relumine.fit.precondition import precondition
 from relumine.fit.projection import Linearisation, Projection, Unknowns, project
@@ -58,7 +58,7 @@ def sketched_confirmation(rows: MemoryRows, model: Model, groups: Numbers | None
         if free.all():
             break
     alone = np.flatnonzero(~free[groups])
-    left = _residuals(rows, model) * root[:, None] / max(float(np.mean(squares_left)), 0.01)
+    left = residuals(rows, model) * root[:, None] / max(float(np.mean(squares_left)), 0.01)
     squares = left[free[groups]] ** 2
     return Confirmation(
         confirmed=int(free.sum()),
@@ -101,13 +101,6 @@ def _change(X: Array, at: Projection, x: Unknowns) -> Array:
     moved = (X @ x.U.reshape(-1, X.shape[1]).T).reshape(len(X), *x.U.shape[:2]).transpose(1, 0, 2)
     tau = x.tau - at.C.T @ x.A
     return np.asarray((shape.derivative(Z) * moved) @ at.A + shape.value(Z) @ x.A + X @ tau)
-
-
-def _residuals(rows: MemoryRows, model: Model) -> Array:
-    step = chunk_rows(max(len(model.U), 1))
-    return np.concatenate(
-        [model.residual(Block(rows.X[s : s + step], rows.Y[s : s + step])).T for s in range(0, rows.n, step)]
-    )
 
 
 def _on_the_smaller_side(rows: MemoryRows, U: Array, alone: Numbers) -> tuple[int, ...]:
