@@ -286,6 +286,8 @@ def test_rows_of_a_view_are_taken_by_the_numbers_they_have_in_it(kind: str, view
     whole = np.concatenate([chunk.X for chunk in part.chunks()])
     numbers = np.array([0, 1, 3])
     np.testing.assert_array_equal(take(part, numbers)[0].X, whole[numbers])
+    fewer = seen(part, Without(np.array([1, 2])))  # numbers are those of the view before
+    np.testing.assert_array_equal(materialise(fewer).X, np.delete(whole, [1, 2], axis=0))
 
 
 @pytest.mark.parametrize("kind", ["array", "list", "npy"])

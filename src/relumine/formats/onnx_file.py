@@ -5,7 +5,7 @@ z = Gemm(x, W, b);  h = σ(z);  y = Gemm(h, a, c) [+ x v];  [the link];  [Squeez
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,9 @@ from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
 _NAME = "relumine"  # of the producer and of the graph
 _OPSET, _IR = 17, 8  # old enough for every runtime of the last years
+# operators that onnxruntime (1.31, tried one by one) has in single precision only
+_SINGLE_ONLY = ("Erf", "Softplus", "Softsign", "Atan", "Elu", "Selu", "Celu", "HardSigmoid", "HardSwish", "Gelu")
+Node = Callable[..., Any]  # makes a node of a graph: operator, inputs, outputs, attributes
 
 
 def _onnx() -> Any:
@@ -48,11 +51,12 @@ def to_bytes(
     for W, b in maps:
         constants |= {W: np.atleast_2d(arrays[W]), b: np.atleast_1d(arrays[b])}
     nodes: list[Any] = []
+    node = _maker(h, kind, constants)
     before, value = "", "X"  # names of what the last hidden layer and the next map are applied to
     for W, b in maps[:-1]:
         layer = W[1:]  # "" or the number of the layer
         nodes.append(h.make_node("Gemm", [value, W, b], [f"z{layer}"], transB=1))
-        nodes += sigma_nodes(h, activations.get(p.activation), kind, constants, layer)
+        nodes += sigma_nodes(node, activations.get(p.activation), kind, layer)
         before, value = value, f"h{layer}"
     nodes.append(h.make_node("Gemm", [value, *maps[-1]], ["units"], transB=1))
     value = "units"
@@ -60,7 +64,7 @@ def to_bytes(
         constants["v"] = np.atleast_2d(arrays["v"])
         nodes.append(h.make_node("Gemm", [before, "v", "units"], ["sum"], transB=1))
         value = "sum"
-    last, outputs = ending(h, value, p.plain, len(constants[maps[-1][0]]), link)
+    last, outputs = ending(node, value, p.plain, len(constants[maps[-1][0]]), link)
     constants |= {"axis": np.array([1])} if not outputs else {}
     element = h.np_dtype_to_tensor_dtype(kind)
     graph = h.make_graph(
@@ -77,7 +81,18 @@ def to_bytes(
     return bytes(model.SerializeToString())
 
 
-def ending(h: Any, value: str, plain: bool, outputs: int, link: str) -> tuple[list[Any], list[int]]:
+def _maker(h: Any, kind: np.dtype[Any], constants: dict[str, NDArray[Any]]) -> Node:
+    """``make_node`` of ONNX; a number among the inputs becomes a constant of the graph."""
+
+    def node(op: str, inputs: Sequence[str | float], outputs: Sequence[str], **options: Any) -> Any:
+        names = [value if isinstance(value, str) else f"number{value!r}" for value in inputs]
+        constants.update({k: np.array(v, dtype=kind) for k, v in zip(names, inputs) if not isinstance(v, str)})
+        return h.make_node(op, names, outputs, **options)
+
+    return node
+
+
+def ending(node: Node, value: str, plain: bool, outputs: int, link: str) -> tuple[list[Any], list[int]]:
     """Nodes from the sum ``value`` (N, q) through the link to ``Y``, and the shape of a row of it.
 
     The node for a plain output takes a constant ``axis``.
@@ -85,35 +100,32 @@ def ending(h: Any, value: str, plain: bool, outputs: int, link: str) -> tuple[li
     nodes = []
     if link:
         form = form_of(link)
-        nodes, value = form.onnx(h.make_node, value), "linked"
+        nodes, value = form.onnx(node, value), "linked"
         plain, outputs = plain and not form.stacked, 2 if form.stacked else outputs
     if plain:
-        return [*nodes, h.make_node("Squeeze", [value, "axis"], ["Y"])], []
-    return [*nodes, h.make_node("Identity", [value], ["Y"])], [outputs]
+        return [*nodes, node("Squeeze", [value, "axis"], ["Y"])], []
+    return [*nodes, node("Identity", [value], ["Y"])], [outputs]
 
 
-def sigma_nodes(
-    h: Any, sigma: Activation, kind: np.dtype[Any], constants: dict[str, NDArray[Any]], layer: str = ""
-) -> list[Any]:
+def sigma_nodes(node: Node, sigma: Activation, kind: np.dtype[Any], layer: str = "") -> list[Any]:
     """Nodes that lead from ``z`` to ``h`` (with the name of the layer), in operators every runtime has."""
     steps = steps_of(sigma)
     if not steps:
         raise InvalidInput(f"the activation {sigma.name} cannot be written as ONNX", remedy="use .safetensors")
-    if kind == np.float64 and any(step.op == "Erf" for step in steps):
+    single = [step.op for step in steps if step.op in _SINGLE_ONLY]
+    if kind == np.float64 and single:
         raise InvalidInput(
-            f"onnxruntime has no erf in double precision, which {sigma.name} needs",
+            f"onnxruntime has no {single[0]} in double precision, which {sigma.name} needs",
             remedy="export with dtype='float32'",
         )
-    nodes = []
-    for step in steps:
-        names = []  # a number among the inputs becomes a constant of the graph
-        for value in step.inputs:
-            name = f"{value}{layer}" if isinstance(value, str) else f"number{value!r}"
-            if not isinstance(value, str):
-                constants[name] = np.array(value, dtype=kind)
-            names.append(name)
-        nodes.append(h.make_node(step.op, names, [f"{step.output}{layer}"]))
-    return nodes
+    return [
+        node(
+            step.op,
+            [f"{value}{layer}" if isinstance(value, str) else value for value in step.inputs],
+            [f"{step.output}{layer}"],
+        )
+        for step in steps
+    ]
 
 
 def read(path: Path, layout: Layout) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:

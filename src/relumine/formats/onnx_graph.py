@@ -115,11 +115,7 @@ def _line(text: Any) -> Any:
 
 
 def _step(
-    node: Any,
-    operands: list[str],
-    values: Mapping[str, Value],
-    known: Mapping[str, NDArray[Any]],
-    hidden: list[Hidden],
+    node: Any, operands: list[str], values: Mapping[str, Value], known: Mapping[str, NDArray[Any]], hidden: list[Hidden]
 ) -> Value:
     """What a node makes of its operands."""
     op = node.op_type

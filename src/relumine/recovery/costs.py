@@ -70,9 +70,9 @@ def seconds_of_asking(rows: int, deep: bool) -> float:
     return rows * (_DEEP_ROW if deep else _ROW)
 
 
-def _gemm_speed(shape: tuple[int, int, int] = (1500, 64, 96)) -> float:
+def _gemm_speed() -> float:
     """Operations per second of a matrix product of the size that the fit uses, measured now; the best of a few."""
-    n, d, m = shape
+    n, d, m = 1500, 64, 96
     A, B, out = np.ones((n, d)), np.ones((d, m)), np.empty((n, m))
     best, end = np.inf, time.perf_counter() + _CALIBRATION
     for _ in range(200):

@@ -83,9 +83,7 @@ def _merge(d: int, orders: tuple[int, ...]) -> tuple[Index, Array]:
 
 
 def symmetrize(M: Array, d: int, orders: tuple[int, ...]) -> SymmetricTensor:
-    """The symmetric part of a flattened tensor: the adjoint, and left inverse, of
-    :meth:`SymmetricTensor.flatten`.
-    """
+    """The symmetric part of a flattened tensor: the adjoint, and left inverse, of :meth:`SymmetricTensor.flatten`."""
     where, factor = _merge(d, orders)
     total = sum(orders)
     sums = np.bincount(where, factor * M.ravel(), minlength=packed_size(d, total))

@@ -88,14 +88,7 @@ def theorem_step(W: Array, v: Array, sigma: Activation) -> float:
 
 
 def descend(
-    rows: Source,
-    W: Array,
-    v: Array,
-    sigma: Activation,
-    step: Step = "search",
-    *,
-    batches: int = 1,
-    both: bool = False,
+    rows: Source, W: Array, v: Array, sigma: Activation, step: Step = "search", *, batches: int = 1, both: bool = False
 ) -> Iterator[Iterate]:
     """W ← W − η ∇f̂_S(W), endlessly; the first iterate is the start. A pass over the rows for each step or try.
 
