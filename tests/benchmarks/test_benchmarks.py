@@ -190,7 +190,7 @@ def test_tables_come_from_the_results(tmp_path: Path) -> None:
 def test_the_search_is_compared_on_the_seeds_that_both_codes_have_run() -> None:
     def row(code: str, seconds: list[float], **rest: object) -> dict[str, object]:
         runs = {"exact": 2, "runs": len(seconds), "wrong": 0, "stopped": 0, "seconds": seconds}
-        return {"problem": "(10,5) n/p=2", "code": code, "width_known": True} | runs | rest
+        return {"problem": "(10,5) n/p=2", "code": code} | runs | rest
 
     rows = [row("now", [1.0, 1.0, 7.0]), row("before", [3.0, 1.0], earlier=True)]
     head = {"measure": "beside", "settings": beside.FULL, "seconds": 9.0}
@@ -201,7 +201,7 @@ def test_the_search_is_compared_on_the_seeds_that_both_codes_have_run() -> None:
 
 def test_two_codes_take_turns() -> None:
     codes = {"now": (2, ROOT), "before": (1, ROOT)}
-    rows = beside.in_turns(codes, "(4,2)", 20, first=0, patience=60.0, known=True)
+    rows = beside.in_turns(codes, "(4,2)", 20, first=0, patience=60.0)
     assert {code: (row["exact"], row["runs"], row["wrong"]) for code, row in rows.items()} == {
         "now": (2, 2, 0),
         "before": (1, 1, 0),
