@@ -12,7 +12,7 @@ import pytest
 from benchmarks.clock import budget
 from benchmarks.compare import Speed, findings
 from benchmarks.counting import Count, fewer, wilson
-from benchmarks.measures import MEASURES, ablation, beside, frontier, rates
+from benchmarks.measures import MEASURES, ablation, beside, frontier, hard, rates
 from benchmarks.measures.fair import contest, exact
 from benchmarks.methods import METHODS, OURS
 from benchmarks.results import ROOT, Store, load, machine
@@ -24,6 +24,7 @@ from tests.catalogue.shipped import FOLDER
 
 import relumine as rl
 from benchmarks import __main__ as command
+from benchmarks import reaching
 
 TINY = Problem("tiny", 4, 2, generic(4, 2, 60, family="conditioned"), biased=False)
 
@@ -207,6 +208,17 @@ def test_two_codes_take_turns() -> None:
         "before": (1, 1, 0),
     }
     assert all(row["in_turns"] and len(row["seconds"]) == row["runs"] for row in rows.values())
+
+
+def test_how_far_a_search_gets_is_told_by_the_code() -> None:
+    row = reaching.reach(4, 4, 20, 0, 60.0)
+    assert (row["status"], row["units"]) == ("exact", 4)
+    assert row["error"] < 1e-20
+    head = {"measure": "hard", "settings": hard.FULL, "seconds": 9.0}
+    stopped = {"key": "now", "status": "interrupted", "units": 525, "steps": 3, "error": 0.5, "seconds": 601.0}
+    text = hard.elsewhere(head | {"rows": [stopped]})["docs/hardness.md"]
+    assert "| now | interrupted | 525 | 3 | 0.5 | 10 min |" in text
+    assert hard.comparable({"rows": [stopped, row | {"error": 0.1}]}) == {"not called exact and wrong": Count(1, 2)}
 
 
 def test_rows_of_another_machine_say_so(tmp_path: Path) -> None:
