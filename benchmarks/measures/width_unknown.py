@@ -16,10 +16,10 @@ NAME = "width_unknown"
 FULL: Row = {
     # inputs, units, samples per parameter, seeds at most
     "problems": [
-        *([10, m, ratio, most] for ratio, most in ((3, 20), (5, 10)) for m in (5, 10, 20)),
-        [50, 50, 4, 5],
+        *([10, m, 3, 20] for m in (5, 10, 20)),
         [30, 30, 3.5, 20],
-        *([d, m, 5, 5] for d, m in ((20, 20), (50, 20), (100, 10))),
+        [50, 50, 4, 5],
+        *([d, m, 5, 5] for d, m in ((10, 5), (10, 10), (10, 20), (20, 20), (50, 20), (100, 10))),
     ],
     "seeds": 20,
     "first": 82000,

@@ -25,9 +25,10 @@ Sums = tuple[Array, ...]
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
 _CHUNK_NUMBERS = 1 << 16  # double precision numbers in one block of hidden values: 512 kB, the second-level cache
-# numbers that may be remembered: 64 MB of smooth units, which keep more than one array, 256 MB of others. Without, a
-# student of (100,100) at n/p = 5 computes its hidden values four times a step, a quarter of the time of its passes
-_KEPT, _KEPT_ALWAYS = 1 << 23, 1 << 25
+# Numbers that may be remembered: 512 MB of smooth units, which keep more than one array, 256 MB of others. Without, a
+# student of (100,100) at n/p = 5 computes its hidden values four times a step, a quarter of the time of its passes, and
+# a product of 525 units tanh and 50 inputs takes nine times as long.
+_KEPT, _KEPT_ALWAYS = 1 << 26, 1 << 25
 _SINGLE = 1 << 28  # numbers of X̃, 1 GB, up to which a copy in single precision is worth its memory, half of X̃
 _CHUNK_ROWS = 512  # the fewest rows of a block: a GEMM with fewer is slow, whatever the cache holds
 

@@ -55,24 +55,29 @@ BEATEN = 10.0  # difference of BIC from which a wider student counts as better (
 
 @dataclass
 class Search:
-    """State of a search; ``best`` can be read at any time; ``interrupted``: the run ended before the search did.
+    """State of a search; ``best`` can be read at any time.
 
-    ``walked``: the best of the widths tried. ``hopeless``: it ended early, because a network that is there would have
-    been found by then.
+    What it may do and has done: ``starts`` at one width, ``used`` of them in all, ``cycles`` beside them.
+    What it has found: ``best`` of the width at hand, at which so many chains end (``agreeing``), while another network
+    fits about as well (``tied``); ``fallback``: the best student; ``walked``: the best of the widths tried.
+    Why it ended, if not by success: ``interrupted``, the run ended before; ``hopeless``, a network that is there would
+    have been found by then.
+    What it tells: ``stages`` and ``notes``; ``trace``: the losses of each minimisation; ``evidence`` of each width;
+    ``students``: by their width, the least BIC.
     """
 
     task: MemoryTask
     starts: int
     run: Run
-    interrupted: bool = False
-    best: Fit | None = None
-    fallback: Fit | None = None
-    walked: Fit | None = None
-    agreeing: int = 0
-    tied: bool = False
-    hopeless: bool = False
     used: int = 0
     cycles: int = 0
+    best: Fit | None = None
+    agreeing: int = 0
+    tied: bool = False
+    fallback: Fit | None = None
+    walked: Fit | None = None
+    interrupted: bool = False
+    hopeless: bool = False
     stages: list[Stage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     evidence: dict[int, WidthEvidence] = field(default_factory=dict)
