@@ -84,20 +84,23 @@ def two_networks_by_a_coin(rng: Rng) -> Problem:
 
 @family
 def a_series(rng: Rng) -> Problem:
-    """Rows in the order of time: inputs that change slowly, and half of the time noise that does, too."""
+    """Rows in the order of time, along one path through the inputs; half of the time the noise changes slowly, too."""
     net, slow = planted(rng), 1.0 - log_uniform(rng, 1e-3, 0.5)
     s, slow_noise = _size(net) * log_uniform(rng, 1e-3, 0.3), slow if rng.random() < 0.5 else 0.0
+    n = rows_for(rng, net)
 
-    def series(r: Rng, n: int, d: int, rho: float) -> Array:
-        steps = np.sqrt(1.0 - rho**2) * r.normal(size=(n, d))
+    def series(r: Rng, length: int, d: int, rho: float) -> Array:
+        steps = np.sqrt(1.0 - rho**2) * r.normal(size=(length, d))
         steps[0] /= np.sqrt(1.0 - rho**2)
         return np.asarray(lfilter([1.0], [1.0, -rho], steps, axis=0))
 
-    def inputs(r: Rng, n: int) -> Array:
-        return series(r, n, net.d, slow)
+    path = series(rng, 10 * n, net.d, slow**0.1)
+
+    def inputs(r: Rng, count: int) -> Array:
+        return path[r.integers(len(path), size=count)]
 
     noisy = lambda r, X, y: y + s * series(r, len(X), 1, slow_noise)[:, 0]  # noqa: E731
-    return Problem(inputs(rng, rows_for(rng, net)), inputs, net, noisy, options=_asked(rng, net))
+    return Problem(path[np.sort(rng.choice(len(path), n, replace=False))], inputs, net, noisy, options=_asked(rng, net))
 
 
 @family
@@ -114,8 +117,10 @@ def answers_are_counts(rng: Rng) -> Problem:
 
 @family
 def leak_now_and_then(rng: Rng) -> Problem:
-    """One more column holds the answer itself, up to a little, but for a share of the rows, where it is 0."""
-    net, share, apart = planted(rng), log_uniform(rng, 5e-3, 0.3), log_uniform(rng, 1e-9, 0.1)
+    """One more column holds the answer itself, up to a little, but for a share of 2/n to 60/n, where it is 0."""
+    net, apart = planted(rng), log_uniform(rng, 1e-9, 0.1)
+    rows = rows_for(rng, net)
+    share = min(rng.uniform(2.0, 60.0) / rows, 0.5)
     s = _size(net)
 
     def inputs(r: Rng, n: int) -> Array:
@@ -123,7 +128,7 @@ def leak_now_and_then(rng: Rng) -> Problem:
         leaked = (net(X) + s * apart * r.normal(size=n)) * (r.random(n) >= share)
         return np.column_stack([X, leaked])
 
-    return Problem(inputs(rng, rows_for(rng, net)), inputs, lambda X: net(X[:, :-1]))
+    return Problem(inputs(rng, rows), inputs, lambda X: net(X[:, :-1]))
 
 
 @family
