@@ -154,9 +154,9 @@ class Search:
         if rows.n < 2 * few or rows.weight is not None or schedule is not SEARCH:
             return minimise(rows, shape, U, schedule, run=self.run, stage=stage)
         spaced = slice(None, None, rows.n // (few + 1))  # the rows of a file may be in some order
-        some, back = few_inside(replace(rows, X=rows.X[spaced], Y=rows.Y[spaced]), np.eye(rows.columns - 1), few)
-        first = minimise(some, shape, U, schedule, run=self.run, stage=stage)
-        fit = minimise(rows, shape, first.at.U @ back, replace(schedule, steps=_THEN), run=self.run, stage=stage)
+        some = few_inside(replace(rows, X=rows.X[spaced], Y=rows.Y[spaced]), np.eye(rows.columns - 1), few)
+        first = minimise(some.rows, shape, U, schedule, run=self.run, stage=stage)
+        fit = minimise(rows, shape, first.at.U @ some.back, replace(schedule, steps=_THEN), run=self.run, stage=stage)
         return Fit(fit.at, replace(fit.state, history=(*first.history, *fit.history)))
 
     def _name(self, before: Fit | None) -> str:
