@@ -26,17 +26,17 @@ def problem(name: str, ratio: float) -> Problem:
     return Problem(f"{name} n/p={ratio:g}", d, m, lambda seed: shipped(file, seed, ratio))
 
 
-def solve(name: str, ratio: float, seeds: list[int], patience: float, width_known: bool = True) -> None:
+def solve(name: str, ratio: float, seeds: list[int], patience: float) -> None:
     """A seed for each line that arrives, its result as a line of JSON: so two codes can take turns.
 
     A run is stopped, as by Ctrl-C, when its ``patience`` is over.
     """
-    _one(random_network(4, 2, 20).make(0), 0, patience, True)  # loaded and warm
+    _one(random_network(4, 2, 20).make(0), 0, patience)  # loaded and warm
     for seed, _ in zip(seeds, sys.stdin):
-        print(json.dumps(_one(problem(name, ratio).make(seed), seed, patience, width_known)), flush=True)
+        print(json.dumps(_one(problem(name, ratio).make(seed), seed, patience)), flush=True)
 
 
-def _one(planted: tuple[rl.Network, np.ndarray, np.ndarray], seed: int, patience: float, width_known: bool) -> Row:
+def _one(planted: tuple[rl.Network, np.ndarray, np.ndarray], seed: int, patience: float) -> Row:
     truth, X, y = planted
     began = now()
 
@@ -44,8 +44,7 @@ def _one(planted: tuple[rl.Network, np.ndarray, np.ndarray], seed: int, patience
         if now() > began + patience:
             raise KeyboardInterrupt
 
-    width = truth.m if width_known else None
-    found = rl.recover(X, y, width=width, rng=seed + 2, progress=stop, on_failure="return")
+    found = rl.recover(X, y, width=truth.m, rng=seed + 2, progress=stop, on_failure="return")
     spent = now() - began
     error = rl.metrics.parameter_error(truth, found.network)
     print(f"  seed {seed}: {found.status.value}, error {error:.0e}, {spent:.2f} s", file=sys.stderr, flush=True)

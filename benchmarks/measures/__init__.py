@@ -45,6 +45,7 @@ _NAMES = (
     "layers",
     "first_steps",
     "smooth",
+    "hard",
     "advice",
     "newcomer",
     "extraction",
@@ -56,7 +57,7 @@ _NAMES = (
 # Rates, and CPU seconds compared within the measure: these can share a machine. The others have it to themselves.
 TOGETHER = ("rates", "frontier", "beside", "trace", "ablation", "catalogue", "width_unknown", "regressor")
 TOGETHER += ("tensors", "tensor_method")
-TOGETHER += ("zhong", "noise", "evidence", "first_steps", "smooth", "advice")
+TOGETHER += ("zhong", "noise", "evidence", "first_steps", "smooth", "hard", "advice")
 
 
 class Measure(Protocol):

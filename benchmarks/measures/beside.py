@@ -42,12 +42,10 @@ FULL: Row = {
         ["(100,100)", 8, 2, 1],
         ["unitary 784-128-1", 6, 1, 0],
     ],
-    # the same with the width unknown
-    "open": [["(10,5)", 3, 10, 0], ["(10,10)", 3, 10, 0], ["(10,20)", 3, 5, 0]],
     "first": 42000,
     "patience": 3600.0,
 }
-QUICK: Row = {"problems": [["(10,5)", 5, 5, 0], ["(10,10)", 2.5, 2, 0]], "open": [], "first": 42000, "patience": 60.0}
+QUICK: Row = {"problems": [["(10,5)", 5, 5, 0], ["(10,10)", 2.5, 2, 0]], "first": 42000, "patience": 60.0}
 MINUTES = (60.0, 0.1)
 NOW, BEFORE = "now", "before"
 WRONG = 1e-6  # largest parameter error of what may be called exact
@@ -55,16 +53,13 @@ WRONG = 1e-6  # largest parameter error of what may be called exact
 
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
     before = os.environ.get("RELUMINE_BEFORE")
-    asked = [(True, *row) for row in settings["problems"]] + [(False, *row) for row in settings["open"]]
-    for known, name, ratio, seeds, earlier in asked:
+    for name, ratio, seeds, earlier in settings["problems"]:
         if not (name.startswith("(") or FOLDER.exists()):
             continue
-        keys = {c: f"{name} n/p={ratio:g} {'' if known else 'width unknown '}{c}" for c in (NOW, BEFORE)}
+        keys = {c: f"{name} n/p={ratio:g} {c}" for c in (NOW, BEFORE)}
         codes = {NOW: (seeds, ROOT)} | ({BEFORE: (earlier, Path(before))} if before and earlier else {})
         found: dict[str, Row] = {}
-        run = partial(
-            in_turns, name=name, ratio=ratio, first=settings["first"], patience=settings["patience"], known=known
-        )
+        run = partial(in_turns, name=name, ratio=ratio, first=settings["first"], patience=settings["patience"])
 
         def work(code: str, keys: Any = keys, codes: Any = codes, run: Any = run, found: Any = found) -> Row:
             if code not in found:  # the first of two codes runs both
@@ -77,13 +72,13 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
 
 
 def in_turns(
-    codes: dict[str, tuple[int, Path]], name: str, ratio: float, first: int, patience: float, known: bool
+    codes: dict[str, tuple[int, Path]], name: str, ratio: float, first: int, patience: float
 ) -> dict[str, Row]:
     """So many seeds by the code of each checkout, seed by seed in turns: both meet the same load of the machine."""
     runs: dict[str, list[Row]] = {code: [] for code in codes}
     with ExitStack() as stack:
         children = {
-            code: stack.enter_context(_child([name, ratio, list(range(first, first + count)), patience, known], source))
+            code: stack.enter_context(_child([name, ratio, list(range(first, first + count)), patience], source))
             for code, (count, source) in codes.items()
         }
         for k in range(max(count for count, _ in codes.values())):
@@ -91,7 +86,7 @@ def in_turns(
                 child = children[code]
                 print(file=child.stdin, flush=True)
                 runs[code].append(json.loads(child.stdout.readline()))
-    shared = {"problem": f"{name} n/p={ratio:g}", "width_known": known} | ({"in_turns": True} if len(codes) > 1 else {})
+    shared = {"problem": f"{name} n/p={ratio:g}"} | ({"in_turns": True} if len(codes) > 1 else {})
     return {code: shared | {"code": code} | summary(found) for code, found in runs.items()}
 
 
@@ -116,11 +111,11 @@ def _child(arguments: list[Any], source: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT, env=environment)
 
 
-def gather(report: Row) -> dict[tuple[str, bool], dict[str, Row]]:
-    """The rows of each code by problem, and whether the width was known."""
-    found: dict[tuple[str, bool], dict[str, Row]] = {}
+def gather(report: Row) -> dict[str, dict[str, Row]]:
+    """The rows of each code by problem."""
+    found: dict[str, dict[str, Row]] = {}
     for row in report["rows"]:
-        found.setdefault((row["problem"], row["width_known"]), {})[row["code"]] = row
+        found.setdefault(row["problem"], {})[row["code"]] = row
     return found
 
 
@@ -165,11 +160,10 @@ def _commits(report: Row) -> str:
 
 def section(report: Row) -> str:
     lines = []
-    for (problem, known), rows in gather(report).items():
+    for problem, rows in gather(report).items():
         hits = {code: str(Count(row["exact"], row["runs"])) for code, row in rows.items()}
         before, now, ratio = _times(rows)
-        name = problem if known else f"{problem}, width unknown"
-        lines.append([name, hits.get(BEFORE, ""), hits.get(NOW, ""), before, now, ratio])
+        lines.append([problem, hits.get(BEFORE, ""), hits.get(NOW, ""), before, now, ratio])
     off, runs = wrong(report)
     return "\n\n".join(
         [
@@ -186,7 +180,7 @@ def section(report: Row) -> str:
 
 def comparable(report: Row) -> dict[str, Any]:
     return {
-        f"exact, {problem}{'' if known else ', width unknown'}": Count(rows[NOW]["exact"], rows[NOW]["runs"])
-        for (problem, known), rows in gather(report).items()
+        f"exact, {problem}": Count(rows[NOW]["exact"], rows[NOW]["runs"])
+        for problem, rows in gather(report).items()
         if NOW in rows
     }

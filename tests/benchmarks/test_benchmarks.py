@@ -12,7 +12,7 @@ import pytest
 from benchmarks.clock import budget
 from benchmarks.compare import Speed, findings
 from benchmarks.counting import Count, fewer, wilson
-from benchmarks.measures import MEASURES, ablation, beside, frontier, rates
+from benchmarks.measures import MEASURES, ablation, beside, frontier, hard, rates
 from benchmarks.measures.fair import contest, exact
 from benchmarks.methods import METHODS, OURS
 from benchmarks.results import ROOT, Store, load, machine
@@ -24,6 +24,7 @@ from tests.catalogue.shipped import FOLDER
 
 import relumine as rl
 from benchmarks import __main__ as command
+from benchmarks import reaching
 
 TINY = Problem("tiny", 4, 2, generic(4, 2, 60, family="conditioned"), biased=False)
 
@@ -190,7 +191,7 @@ def test_tables_come_from_the_results(tmp_path: Path) -> None:
 def test_the_search_is_compared_on_the_seeds_that_both_codes_have_run() -> None:
     def row(code: str, seconds: list[float], **rest: object) -> dict[str, object]:
         runs = {"exact": 2, "runs": len(seconds), "wrong": 0, "stopped": 0, "seconds": seconds}
-        return {"problem": "(10,5) n/p=2", "code": code, "width_known": True} | runs | rest
+        return {"problem": "(10,5) n/p=2", "code": code} | runs | rest
 
     rows = [row("now", [1.0, 1.0, 7.0]), row("before", [3.0, 1.0], earlier=True)]
     head = {"measure": "beside", "settings": beside.FULL, "seconds": 9.0}
@@ -201,12 +202,23 @@ def test_the_search_is_compared_on_the_seeds_that_both_codes_have_run() -> None:
 
 def test_two_codes_take_turns() -> None:
     codes = {"now": (2, ROOT), "before": (1, ROOT)}
-    rows = beside.in_turns(codes, "(4,2)", 20, first=0, patience=60.0, known=True)
+    rows = beside.in_turns(codes, "(4,2)", 20, first=0, patience=60.0)
     assert {code: (row["exact"], row["runs"], row["wrong"]) for code, row in rows.items()} == {
         "now": (2, 2, 0),
         "before": (1, 1, 0),
     }
     assert all(row["in_turns"] and len(row["seconds"]) == row["runs"] for row in rows.values())
+
+
+def test_how_far_a_search_gets_is_told_by_the_code() -> None:
+    row = reaching.reach(4, 4, 20, 0, 60.0)
+    assert (row["status"], row["units"]) == ("exact", 4)
+    assert row["error"] < 1e-20
+    head = {"measure": "hard", "settings": hard.FULL, "seconds": 9.0}
+    stopped = {"key": "now", "status": "interrupted", "units": 525, "steps": 3, "error": 0.5, "seconds": 601.0}
+    text = hard.elsewhere(head | {"rows": [stopped]})["docs/hardness.md"]
+    assert "| now | interrupted | 525 | 3 | 0.5 | 10 min |" in text
+    assert hard.comparable({"rows": [stopped, row | {"error": 0.1}]}) == {"not called exact and wrong": Count(1, 2)}
 
 
 def test_rows_of_another_machine_say_so(tmp_path: Path) -> None:

@@ -126,6 +126,8 @@ def test_damping_goes_down_with_success() -> None:
     ("history", "reason"),
     [
         ((1.0, 5e-25, 2e-25), "rounding error"),  # a step that hardly helps at that level was the last
+        ((5e-30,), "rounding error"),  # where it begins
+        ((1.0, 1e-27), ""),
         ((1.0, 5e-25, 2e-26), ""),
         ((1.0, 5e-23, 2e-23), ""),
         ((2e-25,), ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from relumine.data.whiten import whitening
 from relumine.fit import precondition
 from relumine.fit.conjugate import conjugate_gradients
 from relumine.fit.expected import Expected
+from relumine.fit.passes import hidden
 from relumine.fit.precondition import across, block, inside, on_average
 from relumine.fit.projection import Linearisation, Unknowns, project
 from relumine.fit.rows import Block, MemoryRows, prepare
@@ -332,9 +334,11 @@ def test_inputs_in_single_precision_are_made_once_and_bounded(monkeypatch: pytes
     assert first is not None
     assert np.shares_memory(first, second)
     assert first.dtype == np.float32
+    other = rows.centred(np.ones(1)).over(np.array([2.0]))
+    assert np.shares_memory(first, other.remember(partial(hidden, U=U), 4, np.float32, 1).kept[0].X)
     assert Linearisation(rows, at, np.float64).light[0].kept[0].X is None
     monkeypatch.setattr("relumine.fit.rows._SINGLE", rows.X.size - 1)
-    assert Linearisation(replace(rows), at).light[0].kept[0].X is None
+    assert Linearisation(replace(rows, X=rows.X.copy()), at).light[0].kept[0].X is None
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ ActivationName = Annotated[str, typer.Option(help="Activation of the units.", au
 Link = Annotated[
     str | None, typer.Option(help=f"The outputs are probabilities, or exponentials (log): {', '.join(LINKS)}.")
 ]
-Method = Annotated[str, typer.Option(help="auto, awasthi or zhong.", autocompletion=_methods)]
+Method = Annotated[str, typer.Option(help="auto; awasthi or zhong: as printed in a paper.", autocompletion=_methods)]
 Starts = Annotated[
     int | None,
     typer.Option(

@@ -16,6 +16,7 @@ Numbers = NDArray[np.intp]
 _SAME, _CROWDED = 6e-7, 0.02
 _SHARE = 0.02  # of the rows, set aside: it costs the fit next to nothing
 _SOME = 1000  # rows that show how far an input spreads
+_GLANCE = 8  # columns that are compared first
 
 
 def how_many(n: int, share: float = _SHARE, least: int = 4, most: int = 2000, leave: int = 1) -> int:
@@ -110,9 +111,11 @@ def same_rows(X: Array) -> tuple[Numbers, int]:
     apart = min(_SAME, _CROWDED / len(X)) * (0.5 * high - 0.5 * low)
     # sums of d products differ by rounding even for equal rows; which are equal is decided on the rows themselves
     near = np.abs(np.diff(keys[order])) <= 1e-13 * (1.0 + np.abs(keys[order][1:])) + np.abs(mix) @ apart
-    pairs = np.flatnonzero(near)
-    equal = np.zeros(len(X) - 1, dtype=bool)
-    equal[pairs] = (np.abs(X[order[pairs]] - X[order[pairs + 1]]) <= apart).all(axis=1)
+    equal = near
+    for some_columns in (slice(_GLANCE), slice(_GLANCE, None)):  # a few columns tell most rows apart
+        pairs = np.flatnonzero(equal)
+        one, other = (X[order[pairs + k], some_columns] for k in (0, 1))
+        equal[pairs] = (np.abs(one - other) <= apart[some_columns]).all(axis=1)
     groups = np.empty(len(X), dtype=np.intp)
     groups[order] = np.concatenate([[0], np.cumsum(~equal)])
     return groups, int(groups[order[-1]]) + 1

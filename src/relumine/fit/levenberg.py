@@ -20,6 +20,7 @@ from relumine.fit.solvers import Solver, choose
 from relumine.run import Run
 
 _ROUNDING = 1e-24  # relative loss: residuals of 10⁻¹² times y, where sums of squares are rounding
+_BOTTOM = 1e-29  # relative loss: residuals of 3·10⁻¹⁵ times y, a dozen roundings; a step there brings nothing
 _LAST = 0.1  # share of the loss below which a step must bring it at the level of rounding, or it was the last
 _TRIES = 16  # dampings in one step: each is at least twice the last, so 2^136 times the first, which moves nothing
 _CONVERGED = 1e-14  # share of the loss that a step must promise; less is below the rounding of the loss itself
@@ -171,7 +172,7 @@ def _finished(fit: Fit, schedule: Schedule) -> str:
         return "step limit"
     if fit.loss <= schedule.tol:
         return "reached the tolerance"
-    if len(history) > 1 and _LAST * history[-2] < fit.loss <= _ROUNDING:
+    if fit.loss <= _BOTTOM or (len(history) > 1 and _LAST * history[-2] < fit.loss <= _ROUNDING):
         return "rounding error"
     if not fit.at.U.size:
         return "no units"

@@ -25,9 +25,10 @@ Sums = tuple[Array, ...]
 AFFINE, CONSTANT, NOTHING = slice(None), slice(-1, None), slice(0, 0)
 
 _CHUNK_NUMBERS = 1 << 16  # double precision numbers in one block of hidden values: 512 kB, the second-level cache
-# numbers that may be remembered: 64 MB of smooth units, which keep more than one array, 256 MB of others. Without, a
-# student of (100,100) at n/p = 5 computes its hidden values four times a step, a quarter of the time of its passes
-_KEPT, _KEPT_ALWAYS = 1 << 23, 1 << 25
+# Numbers that may be remembered: 512 MB of smooth units, which keep more than one array, 256 MB of others. Without, a
+# student of (100,100) at n/p = 5 computes its hidden values four times a step, a quarter of the time of its passes, and
+# a product of 525 units tanh and 50 inputs takes nine times as long.
+_KEPT, _KEPT_ALWAYS = 1 << 26, 1 << 25
 _SINGLE = 1 << 28  # numbers of X̃, 1 GB, up to which a copy in single precision is worth its memory, half of X̃
 _CHUNK_ROWS = 512  # the fewest rows of a block: a GEMM with fewer is slow, whatever the cache holds
 
@@ -142,6 +143,24 @@ class Rows(Protocol):
         """These rows, of a model with NOTHING free, for one with a CONSTANT: Y without its mean (q,)."""
 
 
+class InSingle:
+    """Inputs in single precision, made when they are first asked for, once for all rows that share them.
+
+    To make them for every product took a tenth of (50,50), and a third of 784-2-1.
+    """
+
+    def __init__(self, X: Array) -> None:
+        self.of = X
+
+    @cached_property
+    def X(self) -> Array | None:
+        """The copy; None where its memory is not worth it."""
+        return self.of.astype(np.float32) if self.of.size <= _SINGLE else None
+
+
+_NONE = InSingle(np.empty((0, 0)))
+
+
 @dataclass(frozen=True)
 class MemoryRows:
     """Rows in memory: ``X`` (n, d+1), ``Y`` (n, q), ``weight`` (n,) or None."""
@@ -153,6 +172,11 @@ class MemoryRows:
     kept: tuple[Kept, ...] = ()
     step: int = 0
     crew: Crew = field(default=ALONE, repr=False, compare=False)  # who shares the sums
+    single: InSingle = field(default=_NONE, repr=False, compare=False)  # rows made of these share it, as they do X
+
+    def __post_init__(self) -> None:
+        if self.single.of is not self.X:
+            object.__setattr__(self, "single", InSingle(self.X))
 
     @property
     def n(self) -> int:
@@ -184,11 +208,6 @@ class MemoryRows:
         weighted = self.Y if self.weight is None else self.Y * self.weight[:, None]
         return np.asarray(np.einsum("ij,ij->j", weighted, self.Y))
 
-    @cached_property
-    def _single(self) -> Array | None:
-        """X̃ in single precision: to make it for every product took a tenth of (50,50), and a third of 784-2-1."""
-        return self.X.astype(np.float32) if self.X.size <= _SINGLE else None
-
     def _slices(self, width: int, precision: DTypeLike) -> tuple[int, Sequence[slice]]:
         step = chunk_rows(max(width, self.columns), precision)
         return step, slices(self.n, step) or [slice(0, 0)]
@@ -213,7 +232,7 @@ class MemoryRows:
         Two arrays spare smooth activations, which take longer than the GEMMs: they may take more.
         """
         step, slices = self._slices(width, precision)
-        X = self._single if np.dtype(precision) == np.float32 else None
+        X = self.single.X if np.dtype(precision) == np.float32 else None
         kept = [Kept(X=None if X is None else X[s]) for s in slices]
         others = known.kept if isinstance(known, MemoryRows) and known.step == step and known.X is self.X else ()
 
@@ -226,7 +245,7 @@ class MemoryRows:
         limit = max(self.columns, (_KEPT if arrays > 1 else _KEPT_ALWAYS) // max(self.n, 1))
         if 0 < arrays * width * np.dtype(precision).itemsize <= 8 * limit:
             self.crew.total(fill, list(enumerate(slices)))
-        return MemoryRows(self.X, self.Y, self.weight, self.free, tuple(kept), step, self.crew)
+        return replace(self, kept=tuple(kept), step=step)
 
     def knowing(self, known: Rows) -> MemoryRows:
         """Hidden values, as they were remembered."""
@@ -240,15 +259,19 @@ class MemoryRows:
 
     def less(self, tau: Array, free: slice) -> MemoryRows:
         """Y − X̃ tau for Y."""
-        return MemoryRows(self.X, self.Y - self.X[:, free] @ tau[free], self.weight, free, crew=self.crew)
+        return self._of(self.Y - self.X[:, free] @ tau[free], free)
 
     def over(self, scale: Array) -> MemoryRows:
         """Y over ``scale`` (q,)."""
-        return MemoryRows(self.X, self.Y / scale, self.weight, self.free, crew=self.crew)
+        return self._of(self.Y / scale, self.free)
 
     def centred(self, mean: Array) -> MemoryRows:
         """The same rows for a model with a constant: Y without its mean (q,)."""
-        return MemoryRows(self.X, self.Y - mean, self.weight, CONSTANT, crew=self.crew)
+        return self._of(self.Y - mean, CONSTANT)
+
+    def _of(self, Y: Array, free: slice) -> MemoryRows:
+        """The same inputs with other outputs, for a model that may use the columns ``free``."""
+        return replace(self, Y=Y, free=free, kept=(), step=0)
 
 
 R = TypeVar("R", bound=Rows)

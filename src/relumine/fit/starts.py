@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from relumine.tensors.symmetric import packed_size
 # block Krylov for the second moment: four powers of eight spare columns bring the span as near as the sample allows;
 # it takes fewer products than the d×d matrix from this many inputs per column on
 _POWERS, _SPARE, _KRYLOV = 4, 8, 12
+_LOOK_NUMBERS, _LOOK_ROWS = 1 << 22, (2000, 20000)  # that show whether inputs are Gaussian: to 0.01 and better
 _SAME = 0.9  # cosine from which two ends of the power iteration are one: units this close are rare, copies common
 
 
@@ -66,13 +68,19 @@ def _second_moment(rows: MemoryRows, V: Array) -> Array:
 
 
 def _krylov_span(rows: MemoryRows, width: int) -> Array:
-    """The same from the span of V, MV, M²V, …, for a random V of a few more columns than asked (block Krylov)."""
+    """The same from the span of V, MV, M²V, …, for a random V of a few more columns than asked (block Lanczos).
+
+    Each block is made orthogonal to those before it, so M on all of them is known when the last one is multiplied.
+    """
     V = np.random.default_rng(0).normal(size=(rows.X.shape[1] - 1, width + _SPARE))
-    blocks = [np.linalg.qr(V)[0]]
-    for _ in range(_POWERS):
-        blocks.append(np.linalg.qr(_second_moment(rows, blocks[-1]))[0])
-    K = np.linalg.qr(np.concatenate(blocks, axis=1))[0]
-    values, vectors = np.linalg.eigh(K.T @ _second_moment(rows, K))
+    K, MK = V[:, :0], V[:, :0]
+    for _ in range(_POWERS + 1):
+        for _ in range(2):  # once leaves what rounding makes of it
+            V = np.linalg.qr(V - K @ (K.T @ V))[0]
+        K, MK = np.hstack([K, V]), np.hstack([MK, _second_moment(rows, V)])
+        V = MK[:, -V.shape[1] :]
+    T = K.T @ MK
+    values, vectors = np.linalg.eigh(0.5 * (T + T.T))
     top = np.argsort(-np.abs(values))[:width]
     return np.ascontiguousarray((K @ vectors[:, top]).T)
 
@@ -112,29 +120,45 @@ def inside(rows: MemoryRows, span: Array) -> MemoryRows:
     return replace(rows, X=X, kept=(), step=0)
 
 
-def few_inside(rows: MemoryRows, span: Array, most: int) -> tuple[MemoryRows, Array]:
-    """At most so many rows inside a span (r, d), white again; and B (r+1, d+1): a direction u of theirs is uB of all.
+class Few(NamedTuple):
+    """A few ``rows`` with coordinates in a span as inputs, white.
+
+    ``back`` (r+1, d+1): their x̃ is back·x̃ of all, so a direction u of theirs is u·back. ``tau`` (r+1, q): what they
+    had left of an affine part, taken out of their Y.
+    """
+
+    rows: MemoryRows
+    back: Array
+    tau: Array
+
+    def affine(self, tau: Array) -> Array:
+        """An affine part (r+1, q) of these rows: what tau (d+1, q) is inside the span, and what was taken out."""
+        return np.linalg.pinv(self.back).T @ tau + self.tau
+
+
+def few_inside(rows: MemoryRows, span: Array, most: int) -> Few:
+    """At most so many rows inside a span (r, d), white again.
 
     Examples
     --------
     >>> from relumine.fit.rows import prepare
     >>> rows, _ = prepare(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]), np.ones((4, 1)))
-    >>> few, back = few_inside(rows, np.array([[0.6, 0.8]]), 3)
-    >>> bool(np.allclose(few.X @ [2.0, 1.0], rows.X[:3] @ ([2.0, 1.0] @ back)))
+    >>> few = few_inside(rows, np.array([[0.6, 0.8]]), 3)
+    >>> bool(np.allclose(few.rows.X @ [2.0, 1.0], rows.X[:3] @ ([2.0, 1.0] @ few.back)))
     True
     """
     back = np.zeros((len(span) + 1, rows.columns))
     back[-1, -1] = 1.0
     if rows.n <= most or rows.weight is not None:
         back[:-1, :-1] = span
-        return inside(rows, span), back
+        return Few(inside(rows, span), back, np.zeros((len(back), rows.outputs)))
     Z = rows.X[:most, :-1] @ span.T
     mean = Z.mean(axis=0)
     Z -= mean
     whiten = np.linalg.inv(np.linalg.cholesky(Z.T @ Z / most))
-    few, _ = prepare(Z @ whiten.T, rows.Y[:most])
+    few, tau = prepare(Z @ whiten.T, rows.Y[:most], free=rows.free)
     back[:-1, :-1], back[:-1, -1] = whiten @ span, -whiten @ mean
-    return few.shared(rows.crew), back
+    return Few(few.shared(rows.crew), back, tau)
 
 
 def rest_span(rows: MemoryRows, model: Model, r: int) -> Array:
@@ -209,7 +233,8 @@ def looks_gaussian(Z: Array, tolerance: float = 0.75) -> tuple[bool, float]:
 
     The second moment of y shows the weights only for (nearly) Gaussian inputs; uniform inputs have excess −1.2.
     """
-    sample = Z[:: max(1, Z.shape[0] // 20000)]
+    most = int(np.clip(_LOOK_NUMBERS // max(Z.shape[1], 1), *_LOOK_ROWS))
+    sample = Z[:: max(1, Z.shape[0] // most)]
     squares = sample * sample  # x⁴ by np.power takes ten times as long
     excess = float(np.vdot(squares, squares) / squares.size - 3.0)
     return abs(excess) <= tolerance + 20.0 / np.sqrt(sample.size), excess

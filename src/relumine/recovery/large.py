@@ -71,6 +71,8 @@ def from_few(source: Source, limit: int, problem: Problem, run: Run) -> Case:
             return _looked(case, Looked(size, n, memory=True))
         if run.over:
             return _stopped(case, Looked(size, n))
+        if case.search.hopeless and case.search.plenty(case.net.m):
+            return _looked(case, Looked(size, n))
         size = limit if status is Status.NOISY else min(_MORE * size, limit)
 
 

@@ -21,7 +21,7 @@ from relumine.fit.projection import project
 from relumine.fit.prune import POLISH, SEARCH, prune
 from relumine.fit.rows import AFFINE, MemoryRows
 from relumine.fit.sign_free import Shape, shape_of
-from relumine.fit.starts import few_inside, inside, lifted, random_directions, rest_span, with_slopes
+from relumine.fit.starts import Few, few_inside, lifted, random_directions, rest_span, with_slopes
 from relumine.recovery.orient import LINEAR, orient
 from relumine.recovery.task import MemoryTask
 from relumine.run import Run
@@ -46,6 +46,7 @@ _FURTHER = 0.01  # of the loss in all dimensions: where a student inside the spa
 _COLLAPSES = 0.05  # of its loss that two steps leave of a fit all of whose units are right
 _PAYS = 0.8  # of the loss before: a turn that leaves more was the last one
 _ROWS_INSIDE = 6  # for each unknown of a student inside the span: (200,32) went on as from all, 23 for each
+_ROWS_SIGNED = 300  # for each where signs are told there, too: 2048-4-1 has 1300, which took three seconds more
 
 _INSIDE = 4  # starts inside a span: a wrong end there costs far more than a start
 _EVERY_WAY = 4  # units up to which all their signs are tried: sixteen projections, as much as two steps
@@ -70,17 +71,18 @@ def from_the_span(task: MemoryTask, k: int, width: int, span: Array, run: Run, s
     span = with_slopes(span, task.tau)
     if width > _WIDE:
         return _wide_from_the_span(task, k, width, span, run, stage)
-    rows, found = inside(task.rows, span), list[Fit]()
+    most, found = _ROWS_SIGNED * k * (len(span) + 1), list[Fit]()
+    few = few_inside(task.rows, span, most)
     for _ in range(_INSIDE):
         U = random_directions(run.rng, k, len(span) + 1)
-        fit = minimise(rows, task.shape, U, replace(STUDENT, plateau=6), run=run)
-        found.append(prune(rows, task.shape, fit, width, run))
+        fit = minimise(few.rows, task.shape, U, replace(STUDENT, plateau=6), run=run)
+        found.append(prune(few.rows, task.shape, fit, width, run))
         least, *others = sorted(fit.loss for fit in found)
         if others and others[0] < 1.01 * least:  # two ended there: it is the best there is
             break
     best = min(found, key=lambda fit: fit.loss)
-    U = lifted(best.at.U, span)
-    pure = _pure_from(task, best, span, run, stage)
+    U = best.at.U @ few.back
+    pure = _pure_from(task, best, few, few_inside(_without_affine(task), span, most), run, stage)
     if pure is not None and (task.is_exact(pure.at.squares) or pure.reason == INTERRUPTED):
         return pure
     if pure is not None and pure.at.loss < project(task.rows, task.shape, U).loss:
@@ -124,30 +126,34 @@ class Inside(NamedTuple):
 
 def _contracted_inside(rows: MemoryRows, student: Inside, width: int, run: Run, stage: str) -> Array:
     """Directions (width, d+1) of a student inside a span, contracted there."""
-    few, back = few_inside(rows, student.span, _ROWS_INSIDE * student.start.size)
-    # a direction of all rows in the span is uB of the few, B (r+1, r+1)
-    B = np.column_stack([back[:, :-1] @ student.span.T, back[:, -1]])
-    fit = minimise(few, student.shape, student.start @ np.linalg.inv(B), student.schedule, run=run, stage=stage)
-    return prune(few, student.shape, fit, width, run, stage).at.U @ back
+    few = few_inside(rows, student.span, _ROWS_INSIDE * student.start.size)
+    start = lifted(student.start, student.span) @ np.linalg.pinv(few.back)
+    fit = minimise(few.rows, student.shape, start, student.schedule, run=run, stage=stage)
+    return prune(few.rows, student.shape, fit, width, run, stage).at.U @ few.back
 
 
-def _pure_from(task: MemoryTask, fit: Fit, span: Array, run: Run, stage: str) -> Fit | None:
-    """From a fit inside a span, the best in all dimensions without affine part: signs are chosen inside the span.
+def _without_affine(task: MemoryTask) -> MemoryRows:
+    """The rows for a network without affine part but for an output bias."""
+    return task.plain.centred(task.tau[-1])
+
+
+def _pure_from(task: MemoryTask, fit: Fit, few: Few, plain_few: Few, run: Run, stage: str) -> Fit | None:
+    """From a fit of a few rows inside a span, the best of all without affine part: signs are chosen inside the span.
 
     There they are hardly to be told, so a few choices are followed, unless the first shows an affine part that is real.
+    ``plain_few``: the same rows with their affine part.
     """
     if not _signs_help(task, len(fit.at.U)):
         return None
-    rows, plain = task.plain.centred(task.tau[-1]), shape_of(task.shape.activation, sign_free=False)
-    few, best = inside(rows, span), None
+    rows, plain, best = _without_affine(task), shape_of(task.shape.activation, sign_free=False), None
     if len(fit.at.U) <= _EVERY_WAY:
         ways = _every_way(fit.at.U)
     else:
-        turned = _turned(task.shape, fit, np.vstack([span @ task.tau[:-1], task.tau[-1:]]), few)
+        turned = _turned(task.shape, fit, few.affine(task.tau), plain_few.rows)
         ways = [] if turned is None else [turned]
-    found = sorted((minimise(few, plain, U, _SIGNED, run=run) for U in ways), key=lambda fit: fit.loss)
+    found = sorted((minimise(plain_few.rows, plain, U, _SIGNED, run=run) for U in ways), key=lambda fit: fit.loss)
     for start in found[:_FOLLOWED]:
-        pure = _sign_free(task, minimise(rows, plain, lifted(start.at.U, span), _SIGNED, run=run, stage=stage))
+        pure = _sign_free(task, minimise(rows, plain, start.at.U @ few.back, _SIGNED, run=run, stage=stage))
         best = pure if best is None or pure.at.loss < best.at.loss else best
         if task.is_exact(best.at.squares) or best.loss > _NEAR or pure.reason == INTERRUPTED:
             break
@@ -178,7 +184,7 @@ def signed(task: MemoryTask, fit: Fit, run: Run, stage: str) -> Fit | None:
     """
     if fit.loss > _NEAR or not _signs_help(task, len(fit.at.U)):
         return None
-    rows, plain = task.plain.centred(task.tau[-1]), shape_of(task.shape.activation, sign_free=False)
+    rows, plain = _without_affine(task), shape_of(task.shape.activation, sign_free=False)
     U = _turned(task.shape, fit, task.tau, rows)
     if U is None:
         return None

@@ -14,7 +14,7 @@ from relumine.data.sources.checks import Kinds, RawRows, check_rows
 from relumine.data.sources.chunks import AHEAD, Change, Chunk, Part, Source, add_up, join, picked, read_ahead
 from relumine.results import InvalidInput
 
-_NUMBERS = 1 << 20  # numbers in a chunk, 8 MB: larger ones are not read faster, and four of them are in memory
+NUMBERS = 1 << 20  # numbers in a chunk, 8 MB: larger ones are not read faster, and four of them are in memory
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LocalSource:
         self.skip, self.skipped = bad_rows == "skip", 0
         self.n = None if self.skip or weighted else n  # bad rows and those of weight zero will be left out
         self.dtype = np.dtype(storage)
-        self.chunk = max(1, _NUMBERS // (d + q)) if chunk is None else chunk
+        self.chunk = max(1, NUMBERS // (d + q)) if chunk is None else chunk
         self.kinds = self.kinds._replace(inputs=names, vector=vector)
 
     def pieces(self, rows: int) -> Iterator[RawRows]:

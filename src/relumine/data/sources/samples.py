@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from relumine.arrays import Array, slices
 from relumine.data.sources.checks import LARGE, Kinds, RawRows, check_rows, check_shapes, real_numbers
 from relumine.data.sources.chunks import Change, Chunk, gather
-from relumine.data.sources.local import LocalSource, Mapped
+from relumine.data.sources.local import NUMBERS, LocalSource, Mapped
 from relumine.results import InvalidInput
 
 
@@ -44,6 +44,8 @@ class Samples(LocalSource):
         self.weight = weight
         self.Y: Array = y[:, None] if y.ndim == 1 else y
         options.setdefault("label", f"arrays of {len(X)} rows")
+        if options.get("chunk") is None:  # as many rows as inputs: else the d×d sums take a tenth of the products
+            options["chunk"] = max(NUMBERS // max(X.shape[1] + self.Y.shape[1], 1), X.shape[1])
         super().__init__(X.shape[1], self.Y.shape[1], vector=y.ndim == 1, n=len(X), names=names, **options)
 
     @property
@@ -69,7 +71,8 @@ class Samples(LocalSource):
 
     def map(self, change: Change, d: int | None = None, dropped: int = 0) -> Samples:
         """Changed once, and kept."""
-        X, Y, weight, _ = gather(Mapped(self, change, d).chunks(), len(self.Y) - dropped, self.label)
+        few = max(1, NUMBERS // (self.d + self.q))  # memory of this size is used again, that of a larger chunk is not
+        X, Y, weight, _ = gather(Mapped(self, change, d).chunks(few), len(self.Y) - dropped, self.label)
         return Samples(X, Y[:, 0] if self.vector else Y, weight, self.names if d is None else None, label=self.label)
 
 

@@ -15,16 +15,17 @@ from relumine.arrays import Array
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.climb import corners
 from relumine.extraction.deep.confirm import Found, polished
-from relumine.extraction.deep.following import begun, extended, walked
-from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
+from relumine.extraction.deep.following import begun, extended
+from relumine.extraction.deep.inquiry import Inquiry, Mask, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.passing import Settled, settled
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.probing import Lines, alike, all_shown, chosen, corrected, sharpened, shown, united
+from relumine.extraction.deep.probing import Lines, alike, all_shown, beyond, chosen, corrected, sharpened, shown, united
 from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
+from relumine.extraction.deep.walking import walked
 from relumine.extraction.deep.witnesses import Chord, Witness, measured, witnesses_of
 
 _CHORDS = 12  # chords of a look
@@ -39,6 +40,7 @@ _FURTHER = 15  # so many in all: there are layers further behind
 _TOGETHER = 24  # kinks tried at a time
 # Places asked before a surface is followed, how many regions away they are, and how far off the box may bend there.
 _SCREEN, _AWAY, _ROUGH = (3, 5), 6, 1e-4
+_CHOICE = 4  # of so many, for each, those beyond the most surfaces found so far
 _MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
 _LINES, _CORNERS = 150, 100  # random lines, and corners between which others are: places are where they cross
 _PLACES, _ENOUGH, _SLACK = 24, 6, 1e-6  # places at which a surface is asked for; hits that it needs; how far off
@@ -47,6 +49,8 @@ _PLACES, _ENOUGH, _SLACK = 24, 6, 1e-6  # places at which a surface is asked for
 _SHARE = 0.95
 _PLANES = 0.75  # the same of planes whose sides are open: of a maximum of two, a half
 _NEXT = 60  # kinks next to which it is asked whether a unit is missing
+# Gradients on each side of a unit, at the least, that others must explain if it is to be left out; share that may not.
+_FIT, _MISFIT = 5, 0.02
 _OVER = 3  # kinks for each weight from which a layer is measured again
 _KNOWN, _ERROR = 1e-6, 1e-7  # how far off these may be, and its weights so far: measured up to 1e-8
 
@@ -147,7 +151,7 @@ class Next:
     def look(self, pairs: Pairs | None, quiet: int, turn: int) -> None:
         """Kinks on new chords that the known layers do not explain; units seldom on, or off, bend in corners."""
         at, missing = self.at, self.missing
-        if pairs is None and self.further and turn % 2:
+        if pairs is None and self.further and turn % 3:
             ends = corners(at.known, _CHORDS, at.rng)
             pairs = (ends[::2], ends[1::2])
         charts: list[Chart] = []
@@ -203,8 +207,10 @@ class Next:
         hits, missed = np.zeros(len(found)), np.zeros(len(found))
         for places in _SCREEN:  # the first ones rule out most
             tried = [i for i, s in enumerate(found) if s is not None]
-            near = [(s, walked(s, at.rng, places, _AWAY)) for s in found if s is not None]
-            for i, there in zip(tried, all_shown(at.ask, near, _ROUGH)):
+            alive = [s for s in found if s is not None]
+            near = walked([(s, _CHOICE * places) for s in alive], at.rng, _AWAY)
+            asked = [(s, beyond(s, some, self.surfaces, places)) for s, some in zip(alive, near)]
+            for i, there in zip(tried, all_shown(at.ask, asked, _ROUGH)):
                 hits[i], missed[i] = hits[i] + len(there.hits), missed[i] + len(there.missed)
             found = [None if n > 1 or (n and not k) else s for s, k, n in zip(found, hits, missed)]
         return [None if n > 0.3 * k else s for s, k, n in zip(found, hits, missed)]
@@ -223,7 +229,7 @@ class Next:
         ask, rng = self.at.ask, self.at.rng
         places = list(chosen(self.lines, surface, others, count, rng))
         if len(places) < count:
-            places += walked(surface, rng, count - len(places), 2 * _AWAY)
+            places += walked([(surface, count - len(places))], rng, 2 * _AWAY)[0]
         found = shown(ask, surface, places, _SLACK)
         if found.score < _SHARE or len(found.hits) < _ENOUGH:
             return None
@@ -263,20 +269,35 @@ class Next:
                 hidden = sum(int((~u.known).sum()) for u in units)
                 at.tell(f"   {hidden} weights no kink shows, {int((~known).sum())} of them open")
                 units = [replace(u, w=w, known=seen) for u, w, seen in zip(units, V, known)]
-                return (units, xi) if self.whole(V, c, xi) else None
-            units = [u for u, no in zip(units, left) if not no]  # some that never count may be further behind
+                return (units, xi) if self.whole(V, c, xi, known) else None
+            units, spare = [u for u, no in zip(units, left) if not no], [u for u, no in zip(units, left) if no]
+            if not self.spared(units, xi[~left], spare):
+                return None
         return None
 
-    def whole(self, V: Array, c: Array, xi: Array) -> bool:
+    def spared(self, units: list[Unit], xi: Array, spare: list[Unit]) -> bool:
+        """Whether the box does without these on both of their sides, by its gradients: then they are further behind."""
+        assert self.gradients is not None
+        V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
+        H, fits = self.gradients.told(V, c, xi, np.array([u.known for u in units]))
+        up = H @ np.array([u.w for u in spare]).T + np.array([u.c for u in spare]) > 0.0
+        counts = np.array([[(side & fits).sum(), (side & ~fits).sum()] for one in up.T for side in (one, ~one)])
+        self.at.tell(f"   without {len(spare)} units: gradients fit, or not: {counts.tolist()}")
+        return bool((counts[:, 0] >= _FIT).all() and (counts[:, 1] <= _MISFIT * counts[:, 0]).all())
+
+    def whole(self, V: Array, c: Array, xi: Array, seen: Mask) -> bool:
         """Whether the box depends on nothing but these units, also next to kinks that they do not explain."""
         at, known = self.at, Known(self.at.dim, (*self.at.known.layers, (xi[:, None] * V, xi * c)))
         surfaces = Lift(known)
         rest = [w for w in self.free if not on_known(surfaces, w.point)]
         some = [rest[i] for i in at.rng.permutation(len(rest))[:_NEXT]]
-        whole = at.complete(known, some, self.shown)
+        assert self.gradients is not None
+        _, fits = self.gradients.told(V, c, xi, seen)
+        whole = int((~fits).sum()) <= _MISFIT * len(fits) and at.complete(known, some, self.shown)
         if not whole and at.beside is not None:
             self.shown += list(at.beside[0])
             self.missing = at.narrowed(known)
+        at.tell(f"   {int(fits.sum())} of {len(fits)} gradients fit")
         at.tell(f"   {len(c)} units, the box depends on {'nothing' if whole else 'something'} more")
         return whole
 
