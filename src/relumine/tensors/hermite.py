@@ -107,9 +107,7 @@ def squared_norms(X: Array, degree: int) -> Array:
 
 @lru_cache(maxsize=64)
 def identity_power(d: int, r: int) -> SymmetricTensor:
-    """sym(I^{⊗r}), of order 2r."""
-    if r == 0:
-        return SymmetricTensor(np.ones(1), d, 0)
+    """sym(I^{⊗r}), of order 2r ≥ 2."""
     identity = SymmetricTensor.from_dense(np.eye(d))
     return identity if r == 1 else identity_power(d, r - 1) @ identity
 
