@@ -214,7 +214,7 @@ class SymmetricTensor:
         return T
 
     def transform(self, V: Array) -> SymmetricTensor:
-        """T(V, …, V) for V (r, d) and an order of 1 or more: the tensor of Σ λ_i (V u_i)^{⊗k} when T = Σ λ_i u_i^{⊗k}."""
+        """T(V, …, V) for V (r, d) and orders from 1 on: the tensor of Σ λ_i (V u_i)^{⊗k} when T = Σ λ_i u_i^{⊗k}."""
         dense = self.dense()
         for _ in range(self.order):  # contracting the first mode appends its image as the last
             dense = np.tensordot(dense, V, axes=(0, 1))
