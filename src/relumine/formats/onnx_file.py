@@ -23,7 +23,8 @@ from relumine.formats.parameters import Parameters, check_shape
 from relumine.links import form_of
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
-_NAME = "relumine"  # of the producer and of the graph
+NAME = "ONNX"
+_PRODUCER = "relumine"  # of the producer and of the graph
 _OPSET, _IR = 17, 8  # old enough for every runtime of the last years
 # operators that onnxruntime (1.31, tried one by one) has in single precision only
 _SINGLE_ONLY = ("Erf", "Softplus", "Softsign", "Atan", "Elu", "Selu", "Celu", "HardSigmoid", "HardSwish", "Gelu")
@@ -69,12 +70,12 @@ def to_bytes(
     element = h.np_dtype_to_tensor_dtype(kind)
     graph = h.make_graph(
         [*nodes, *last],
-        _NAME,
+        _PRODUCER,
         [h.make_tensor_value_info("X", element, ["N", constants[maps[0][0]].shape[1]])],
         [h.make_tensor_value_info("Y", element, ["N", *outputs])],
         [onnx.numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
     )
-    model = h.make_model(graph, producer_name=_NAME, opset_imports=[h.make_opsetid("", _OPSET)])
+    model = h.make_model(graph, producer_name=_PRODUCER, opset_imports=[h.make_opsetid("", _OPSET)])
     model.ir_version = _IR
     h.set_model_props(model, dict(words))
     onnx.checker.check_model(model, full_check=True)
@@ -143,7 +144,7 @@ def read(path: Path, layout: Layout) -> tuple[dict[str, NDArray[Any]], dict[str,
         return layout.of_graph(str(path), constants, plain), words
     if "relumine" in words.get("format", ""):
         return {}, words
-    if model.producer_name == _NAME or model.graph.name == _NAME:
+    if model.producer_name == _PRODUCER or model.graph.name == _PRODUCER:
         raise ModelFileError(f"{path} is damaged: it was written by relumine, and does not say so in its metadata")
     p = foreign(path, model.graph, constants, lambda tensor: constant(path, tensor))
     return layout.arrays(p), layout.words(p)
@@ -153,7 +154,7 @@ def form(path: Path) -> str:
     """Which layout the file says it has, or, of another tool's graph, its activations show."""
     model = _model(path)
     words = {str(entry.key): str(entry.value) for entry in model.metadata_props}  # a damaged one may hold bytes
-    if words.get("format", "").startswith(_NAME):
+    if words.get("format", "").startswith(_PRODUCER):
         return words["format"]
     return LAYERS.form if sum(node.op_type in SIGMAS for node in model.graph.node) > 1 else ""
 

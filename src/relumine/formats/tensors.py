@@ -14,6 +14,7 @@ from relumine.formats.files import LARGEST, checked_size
 from relumine.formats.layouts import Layout
 from relumine.results import ModelFileError
 
+NAME = "safetensors"
 _HEADER = 1 << 16  # ours has some 500 bytes, and the names of the inputs
 _NAMES = 1 << 15  # bytes of names that are kept: with them the header must stay readable
 
