@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import relumine as rl
 from relumine.papers.mondelli2019.regimes import Regime
 from relumine.recovery.evidence import AllRows, Answers, Confirmations, Evidence, HeldOut, Looked
 from relumine.recovery.judge import judge, with_answers
+from relumine.recovery.large import _numbered
 from relumine.results import Certificate, Recovery, Status
 
 HELD = HeldOut(rows=20, error=1e-14, rounding=True, excess=1.0, limit=3.0)
@@ -150,3 +152,11 @@ def test_a_box_brings_evidence_of_its_own(status: Status, error: float, answers:
     found = with_answers(box(status, error), answers)
     assert found.status is expected
     assert ("90 of 1000 rows" in found.message) == bool(answers.stalled)
+
+
+def test_rows_of_a_sample_are_named_by_their_numbers_among_all_rows() -> None:
+    e = replace(EXACT, confirmations=Confirmations(140, alone=(1, 3), units=(1,)))
+    named = _numbered(e, np.array([10, 25, 31, 47, 90])).confirmations
+    assert named is not None
+    assert (named.alone, named.rows) == ((25, 47), 140)
+
