@@ -12,7 +12,7 @@ import pytest
 import relumine as rl
 from relumine.data.sources import count, materialise, open_source
 from relumine.data.sources import spill as spilling
-from relumine.data.sources.dialect import Squeeze, sniff
+from relumine.data.sources.dialect import MISSING, Squeeze, sniff
 from relumine.data.sources.tables import look
 from relumine.recovery.task import make_task
 from relumine.results import InvalidInput
@@ -260,3 +260,11 @@ def test_headers_are_held_against_the_file(shape: str, tmp_path: Path) -> None:
             archive.writestr("y.npy", npy_header("(10,)") + bytes(80))
         with pytest.raises(InvalidInput, match="member 'X'"):
             open_source(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("gap", MISSING)
+def test_a_gap_in_the_first_row_makes_no_header_of_it(gap: str, tmp_path: Path) -> None:
+    path = put(tmp_path / "t.csv", f"1.5,{gap},2\n2,3,4\n1,2,3\n")
+    source = open_source(path, target="x2", bad_rows="skip")
+    assert source.names == ("x0", "x1")
+    assert (count(source), source.skipped) == (2, 1)

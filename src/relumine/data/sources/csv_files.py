@@ -14,14 +14,9 @@ import pyarrow.csv as csv
 
 from relumine.data.sources.columnar import Batch, reading
 from relumine.data.sources.columns import EMPTY, MOST, PLAINLY, TEXT, Text
-from relumine.data.sources.dialect import Dialect, open_text, sniff
+from relumine.data.sources.dialect import MISSING, Dialect, open_text, sniff
 from relumine.results import InvalidInput
 
-_MISSING = (
-    *("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "n/a", "None", "none"),
-    *("?", "-", "."),
-    *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),  # of spreadsheets
-)
 # A number that is not written plainly, and a date or a time
 _ADORNED = r"^[\s+\-$€£¥%]*\d+([.,'’\s ]\d{3})*([.,]\d+)?[\s%$€£¥]*$"
 _WITH_UNIT = r"^[\s+-]*\d+([.,]\d+)?\s?[^\W\d_]{1,5}$"  # 12 kg; but 3rd, 4th are categories
@@ -109,7 +104,7 @@ class Csv:
         return Text(f"row {at + self.first_row} has {cell[:60]!r}", remedy)
 
     def _numbers(self, values: Any) -> Any:
-        return pc.or_(pc.match_substring_regex(values, self.number), pc.is_in(values, pa.array(_MISSING)))
+        return pc.or_(pc.match_substring_regex(values, self.number), pc.is_in(values, pa.array(MISSING)))
 
     def batches(self, path: str, columns: list[str], rows: int, groups: list[int] | None = None) -> Iterator[Batch]:
         """Record batches of at most ``rows`` rows."""
@@ -167,7 +162,7 @@ class Csv:
                 include_columns=columns,
                 column_types=None if kind is None else dict.fromkeys(columns or [], kind),
                 decimal_point=self.dialect.decimal,
-                null_values=list(_MISSING),
+                null_values=list(MISSING),
             ),
         )
 

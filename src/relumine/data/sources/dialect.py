@@ -23,7 +23,12 @@ _DELIMITERS = "\t;|,"  # the comma last: it may also be a decimal mark
 _COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"  # a number with a decimal comma
 _COMMENT = "#"
 _ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Windows-1252 (Latin-1)"}  # those that are said
-_MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-", ".")
+MISSING = (  # what people and spreadsheets write where a number is not known
+    *("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "n/a", "None", "none"),
+    *("?", "-", "."),
+    *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),
+)
+_BLANK = frozenset(mark.casefold() for mark in MISSING)
 
 
 @dataclass(frozen=True)
@@ -214,7 +219,7 @@ def _decimal(rows: Sequence[Sequence[str]], delimiter: str) -> str:
 
 
 def _is_number(cell: str, decimal: str) -> bool:
-    if cell.casefold() in _MISSING:
+    if cell.casefold() in _BLANK:
         return True
     try:
         float(cell.replace(decimal, "."))
