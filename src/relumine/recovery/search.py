@@ -225,7 +225,7 @@ class Search:
     def _gives_up(self, told: bool) -> bool:
         """Whether no further start will help; who asks for more than the usual number of them gets them all."""
         assert self.best is not None
-        return self.starts <= USUAL and not self.is_noise(self.best) and (told or self.otherwise)
+        return self.starts <= USUAL and not self.is_noise(self.best) and (self.otherwise or told)
 
     def needed(self, width: int) -> int:
         """Numbers that are enough for a student of that width; all, if there are fewer."""

@@ -26,6 +26,7 @@ from relumine.results import InvalidInput
 # A reader declares its ``endings`` (and those that only a file ``named`` outright may have), whether it is ``slow`` to
 # read again, and gives schema(path) and batches(path, columns, rows, groups).
 Reader = Parquet | Arrow | Csv
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 _READERS: tuple[type[Reader], ...] = (Parquet, Arrow, Csv)
 
 
@@ -163,8 +164,13 @@ def reader_of(files: list[str], skip: bool = False, delimiter: str | None = None
     kinds = {_known(f) for f in files}
     if None in kinds:
         odd = next(f for f in files if _known(f) is None)
-        known = ", ".join(e for r in _READERS for e in (*r.endings, *r.named))
-        raise InvalidInput(f"{odd}: unknown kind of file; known endings: {known}, .npy, .npz")
+        known = ", ".join(e for r in _READERS for e in (*r.endings, *r.named) if e.count(".") == 1)
+        sheet = odd.lower().endswith(_SHEETS)
+        raise InvalidInput(
+            f"{odd}: {'spreadsheets cannot be read' if sheet else 'unknown kind of file'}",
+            argument="X",
+            remedy="save it as csv" if sheet else f"known endings: {known}, .npy, .npz, most of them also compressed",
+        )
     if len(kinds) > 1:
         raise InvalidInput(f"the files are of different kinds ({', '.join(sorted(k.name for k in kinds if k))})")
     kind = kinds.pop()
