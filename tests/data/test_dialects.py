@@ -268,3 +268,11 @@ def test_a_gap_in_the_first_row_makes_no_header_of_it(gap: str, tmp_path: Path) 
     source = open_source(path, target="x2", bad_rows="skip")
     assert source.names == ("x0", "x1")
     assert (count(source), source.skipped) == (2, 1)
+
+
+def test_a_comma_between_thousands_is_no_decimal_mark_where_numbers_have_points(tmp_path: Path) -> None:
+    path = put(tmp_path / "t.csv", "a;b;y\n1.5;1,200;2.5\n2.25;3,400;0.5\n")
+    assert sniff(path).decimal == "."
+    with pytest.raises(InvalidInput, match=r"column 'b' is not numeric.*numbers plainly"):
+        open_source(path, target="y")
+
