@@ -19,7 +19,7 @@ from benchmarks.results import LIBRARIES, RESULTS, ROOT, Row, load
 from benchmarks.text import duration, table
 
 ORDER = ("rates", "frontier", "beside", "trace", "ablation", "extraction", "hot", "scaling", "memory", "decomposition")
-ORDER += ("decoding", "catalogue", "width_unknown")
+ORDER += ("decoding", "catalogue", "width_unknown", "evidence")
 SHOWN = ("(10,20)x5", "(50,50) n/p=6", "(10,10) n/p=3", "orthonormal 20", "mnist_2vs3", "(100,100)")
 
 
