@@ -108,6 +108,14 @@ def test_idle_units_are_found_and_absorbed():
     assert not left.always_on[1]
 
 
+def test_a_layer_whose_units_are_all_off_keeps_one():
+    net, X = rl.planted.deep((4, 3, 2, 1), rng=0), rows(4, 50)
+    off = rl.DeepNetwork([(net.layers[0][0], np.full(3, -100.0))], net.head)
+    small, _ = off.absorbed(X)
+    assert small.layers[0][0].shape == (1, 4)
+    np.testing.assert_allclose(small(X), off(X), rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("layers", "head"),
     [

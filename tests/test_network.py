@@ -133,6 +133,19 @@ def test_consolidate_two_features_per_unit() -> None:
     close(doubled, pure)
 
 
+def test_a_unit_without_weights_has_a_normal_form_too() -> None:
+    net = Network([[0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]], [-2.0, 0.5], [3.0, 1.0])
+    one, two = net.canonical(), net.flip([0]).canonical()
+    for name in "Wbavc":
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    close(net, one)
+
+
+def test_consolidate_keeps_a_weak_direction_of_the_affine_part() -> None:
+    net = random_network(3, outputs=2).replace(v=np.diag([1.0, 1e-6, 0.0, 0.0])[:2], c=[0.0, 0.0])
+    np.testing.assert_allclose(net.consolidate()(X), net(X), rtol=0.0, atol=1e-12)
+
+
 def test_consolidate_constant() -> None:
     net = Network(np.zeros((0, 3)), np.zeros(0), np.zeros(0), c=2.5)
     pure = net.consolidate()

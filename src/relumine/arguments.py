@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from relumine.arrays import Array
 from relumine.results import InvalidInput
 
 
@@ -46,6 +47,23 @@ def positive(name: str, value: Any, what: str = "") -> None:
     """Raise unless ``value`` is a number above 0; ``what`` says of which unit."""
     if not (is_number(value) and value > 0.0):
         raise InvalidInput(f"{name} must be a positive number{what}, got {value!r}", argument=name)
+
+
+def vector(name: str, value: Any, d: int, finite: bool = True) -> Array:
+    """A number, or one for each of d columns, as (d,); none is NaN, and none infinite unless that is allowed.
+
+    Examples
+    --------
+    >>> vector("scale", 2.0, 3)
+    array([2., 2., 2.])
+    """
+    try:
+        numbers = np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)).copy()
+    except (ValueError, TypeError):
+        raise InvalidInput(f"{name} must be a number or {d} numbers, got {value!r}", argument=name) from None
+    if np.isnan(numbers).any() or (finite and np.isinf(numbers).any()):
+        raise InvalidInput(f"{name} must be finite", argument=name)
+    return numbers
 
 
 def generator(rng: Any) -> np.random.Generator:

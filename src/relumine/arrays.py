@@ -37,6 +37,17 @@ def among(values: Array, at: NDArray[np.intp], d: int, fill: float = 0.0) -> Arr
     return wide
 
 
+def slices(n: int, rows: int) -> list[slice]:
+    """n rows in blocks of at most ``rows``.
+
+    Examples
+    --------
+    >>> slices(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
 def is_single(x: Array) -> bool:
     """Whether every number is one of single precision: it comes back unchanged from float32.
 

@@ -15,7 +15,7 @@ from relumine.activations import Activation
 from relumine.arrays import Array, among
 from relumine.formats import LAYERS, UNLABELLED, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
-from relumine.network import Network, _real, _torch, row_chunks
+from relumine.network import Network, _real, _torch, row_chunks, rows_of
 from relumine.results import InvalidInput, ModelFileError
 
 Layer = tuple[Array, Array]
@@ -158,7 +158,7 @@ class DeepNetwork:
 
     def __call__(self, X: ArrayLike) -> Array:
         """f at the rows of X: (n,) or, with q outputs, (n, q). Memory beyond the result does not grow with n."""
-        X = self._checked(X)
+        X = rows_of(X, self.d)
         out = np.empty((X.shape[0], *self.head.a.shape[:-1]))
         for rows in row_chunks(len(X), max(self.sizes)):
             out[rows] = self.head(self.activations_before(X[rows], len(self.layers)))
@@ -166,7 +166,7 @@ class DeepNetwork:
 
     def activations_before(self, X: ArrayLike, layer: int) -> Array:
         """h_layer at the rows of X: (n, m_layer); h_0 is X."""
-        h = self._checked(X)
+        h = rows_of(X, self.d)
         for W, b in self.hidden[:layer]:
             h = self.activation(h @ W.T + b)
         return h
@@ -180,7 +180,7 @@ class DeepNetwork:
         >>> deep.census([[-1.0], [0.0], [2.0]])
         Census(dead=((0,), ()), always_on=((1,), ()))
         """
-        X = self._checked(X)
+        X = rows_of(X, self.d)
         ever_on = [np.zeros(m, dtype=bool) for m in self.widths]
         ever_off = [np.zeros(m, dtype=bool) for m in self.widths]
         for rows in row_chunks(len(X), max(self.sizes)):
@@ -192,12 +192,6 @@ class DeepNetwork:
                 h = self.activation(z)
         dead = tuple(tuple(np.flatnonzero(~on).tolist()) for on in ever_on)
         return Census(dead, tuple(tuple(np.flatnonzero(~off).tolist()) for off in ever_off))
-
-    def _checked(self, X: ArrayLike) -> Array:
-        X = np.asarray(X, dtype=np.float64)
-        if X.ndim != 2 or X.shape[1] != self.d:
-            raise InvalidInput(f"X must have shape (n, {self.d}), one sample a row; got {X.shape}")
-        return X
 
     # -- rewritings that keep the function --------------------------------------------------------------------
 

@@ -26,6 +26,8 @@ __all__ = [
     "unit_errors",
 ]
 
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)  # of a panel, on which both integrands are smooth
+
 
 class Match(NamedTuple):
     """``network``: the second network rewritten to lie as close as possible to the first; ``units``: error per unit."""
@@ -241,15 +243,12 @@ def _orthant(b: Array, e: Array, rho: Array, s: Array) -> Array:
     return np.asarray(np.where((b == 0.0) & (e == 0.0), sheppard, value))
 
 
-def quadrature_kernel(
-    sigma: Activation, tau: Activation, b: Array, r: Array, e: Array, s: Array, rho: Array, nodes: int = 48
-) -> Array:
+def quadrature_kernel(sigma: Activation, tau: Activation, b: Array, r: Array, e: Array, s: Array, rho: Array) -> Array:
     """E[σ(r_i X + b_i) τ(s_j Y + e_j)] for every pair, corr(X, Y) = ρ_ij: the inner integral is c_0 of τ.
 
     = ∫ φ(x) σ(r x + b) c_0(s√(1−ρ²), sρx + e) dx, by Gauss–Legendre panels split at the kinks of σ and refined
     around those of τ, which are smoothed over a width √(1−ρ²)/|ρ|.
     """
-    x0, w0 = np.polynomial.legendre.leggauss(nodes)
     K = np.empty((b.size, e.size))
     for i in range(b.size):
         for j in range(e.size):
@@ -264,8 +263,8 @@ def quadrature_kernel(
                     cuts |= {centre + q * spread for q in (-30.0, -8.0, -4.0, -2.0, 0.0, 2.0, 4.0, 8.0, 30.0)}
             edges = np.array(sorted(q for q in cuts if -12.0 <= q <= 12.0))
             half = 0.5 * np.diff(edges)
-            x = (half[:, None] * x0 + 0.5 * (edges[1:] + edges[:-1])[:, None]).ravel()
-            weight = (half[:, None] * w0).ravel() * normal_pdf(x)
+            x = (half[:, None] * _NODES + 0.5 * (edges[1:] + edges[:-1])[:, None]).ravel()
+            weight = (half[:, None] * _WEIGHTS).ravel() * normal_pdf(x)
             inner = tau.hermite(0, slope * x + e[j], s[j] * root)
             K[i, j] = np.sum(weight * sigma(r[i] * x + b[i]) * inner)
     return K

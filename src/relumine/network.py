@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relumine import activations, formats
 from relumine.activations import Activation
-from relumine.arrays import Array, among, unit_rows
+from relumine.arrays import Array, among, slices, unit_rows
 from relumine.formats import LAYERS, ONE_LAYER, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
@@ -136,9 +136,7 @@ class Network:
 
     def __call__(self, X: ArrayLike) -> Array:
         """f at the rows of X: (n,) or, with q outputs, (n, q). Memory beyond the result does not grow with n."""
-        X = np.asarray(X, dtype=np.float64)
-        if X.ndim != 2 or X.shape[1] != self.d:
-            raise InvalidInput(f"X must have shape (n, {self.d}), one sample a row; got {X.shape}")
+        X = rows_of(X, self.d)
         out = np.empty((X.shape[0], *self.a.shape[:-1]))
         for rows in row_chunks(len(X), max(self.m, self.d)):
             hidden = self.activation(X[rows] @ self.W.T + self.b)
@@ -384,10 +382,17 @@ class Network:
         return Parameters((self.W, self.a), (self.b, self.c), self.v, self.activation)
 
 
-def row_chunks(n: int, width: int) -> Iterable[slice]:
+def rows_of(X: ArrayLike, d: int) -> Array:
+    """X (n, d) as a float64 array, or an error that says its shape."""
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or X.shape[1] != d:
+        raise InvalidInput(f"X must have shape (n, {d}), one sample a row; got {X.shape}")
+    return X
+
+
+def row_chunks(n: int, width: int) -> list[slice]:
     """n rows in blocks of which ``width`` numbers a row can be held at once."""
-    step = max(1, _CHUNK_NUMBERS // width)
-    return (slice(start, start + step) for start in range(0, n, step))
+    return slices(n, max(1, _CHUNK_NUMBERS // width))
 
 
 def _torch() -> Any:

@@ -41,6 +41,19 @@ def test_check_accepts(name):
     act.check_activation(act.get(name))
 
 
+def test_check_accepts_what_turns_fast_everywhere():
+    class Wave(act.Elementwise):
+        name = "wave"
+
+        def __call__(self, z):
+            return np.sin(40.0 * z) / 40.0
+
+        def derivative(self, z):
+            return np.cos(40.0 * z)
+
+    act.check_activation(Wave())
+
+
 @every
 @pytest.mark.parametrize(("b", "r"), [(0.0, 1.0), (0.7, 0.4), (-1.5, 2.5), (0.3, 12.0), (1.2, 0.0)])
 def test_hermite_against_adaptive_quadrature(name, b, r):

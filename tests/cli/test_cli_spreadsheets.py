@@ -150,3 +150,23 @@ def test_a_number_that_stands_for_missing_is_named_though_the_rest_passes_for_no
     result = run("recover", path)
     assert "n 2 rows of 120 column 'a' is -999" in result.stdout
     assert "rows 7, 70, counted from 0" in result.stdout
+
+
+def test_a_title_above_the_names_is_named(tmp_path: Path) -> None:
+    path = table(tmp_path, ["a", "b", "y"], plain)
+    path.write_text("Measured in March\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    result = run("recover", path)
+    assert result.exit_code == 2
+    assert "the first line, 'Measured in March', looks like a title" in result.stderr
+
+
+def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path: Path) -> None:
+    (tmp_path / "book.xlsx").write_bytes(b"PK")
+    result = run("recover", tmp_path / "book.xlsx")
+    assert result.exit_code == 2
+    assert "spreadsheets cannot be read; save it as csv" in result.stderr
+
+
+def test_no_figure_is_told_twice(tmp_path: Path) -> None:
+    told = run("recover", table(tmp_path, ["a", "b", "y"], plain)).stdout
+    assert told.count("of the spread of y") == 1

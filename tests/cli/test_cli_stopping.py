@@ -37,6 +37,8 @@ def test_the_time_left_is_told() -> None:
     assert "about 5 min left" in watch.line(step)
     watch.expected = lambda units: 0.0
     assert "left" not in watch.line(step), "the estimate is used up"
+    watch.limit = 600.0
+    assert "at most 10 min left" in watch.line(step), "then the usual limit is told"
     assert "at most" in Watch(10.0).line(step)
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from relumine.data.moments import MomentSums, sums_of
 from relumine.data.sources import Chunk, Source, count, materialise, open_source, take
-from relumine.data.whiten import whitening, whitening_of
+from relumine.data.whiten import summary_of, whitening, whitening_of
 from relumine.results import InvalidInput, RelumineError
 
 distributed = pytest.importorskip("distributed")
@@ -103,6 +103,21 @@ def test_bad_rows_on_the_workers_are_named_or_counted(client: Any) -> None:
         open_source(arrays()[0], arrays()[1][:-1], client=client)
     with pytest.raises(InvalidInput, match="needs y too"):
         open_source(arrays()[0], client=client)
+
+
+def test_partitions_without_rows_are_passed_over(client: Any) -> None:
+    """A filter leaves such partitions; the first of these has none, nor has a whole branch of the tree."""
+    kept = np.arange(N) >= 2000
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")).assign(y=Y, kept=kept), npartitions=17)
+    source = open_source(frame[frame.kept].drop(columns="kept"), target="y", client=client)
+    summary = summary_of(source)
+    assert summary.n == 1000
+    np.testing.assert_allclose(summary.mean, X[2000:].mean(axis=0), atol=1e-14)
+    np.testing.assert_array_equal(source.head(3).X, X[2000:2003])
+    np.testing.assert_array_equal(take(source, np.array([0, 999]))[0].X, X[[2000, 2999]])
+    none = open_source(frame[frame.y < -1.0].drop(columns="kept"), target="y", client=client)
+    with pytest.raises(InvalidInput, match="no rows"):
+        summary_of(none)
 
 
 def test_only_sums_come_back(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

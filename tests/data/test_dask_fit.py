@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import relumine as rl
-from relumine.data.sources import WithoutRows, open_source
+from relumine.data.sources import open_source
+from relumine.data.views import without
 from relumine.data.whiten import Whitening
 from relumine.fit.rows import affine_moment
 from relumine.fit.streamed import prepare_source
@@ -114,11 +115,11 @@ def test_a_pass_whitens_nothing_twice(fits: bool, monkeypatch: pytest.MonkeyPatc
     ):
         dX, dy = da.from_array(X, chunks=(3000, 4)), da.from_array(y, chunks=3000)
         aside = np.arange(0, 20_000, 50)
-        prepared = prepare_source(WithoutRows(open_source(dX, dy, client=client), aside), np.ones(1))
+        prepared = prepare_source(without(open_source(dX, dy, client=client), aside), np.ones(1))
         for _ in range(3):
             total = prepared.rows.sum(affine_moment, 4)[1]
             prepared.plain.squares()
-        direct = prepare_source(WithoutRows(open_source(X, y), aside), np.ones(1))
+        direct = prepare_source(without(open_source(X, y), aside), np.ones(1))
         np.testing.assert_allclose(total, direct.rows.squares(), rtol=1e-9)
         once = 20_000 - len(aside)
         of_cluster = sum(whitened) - once  # the direct one, too, once

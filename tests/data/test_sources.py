@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relumine.data.sources import Source, WithoutRows, count, materialise, open_source, take
+from relumine.data.holdout import kept_apart
+from relumine.data.sources import Source, count, materialise, open_source, take
 from relumine.data.sources.chunks import read_ahead
 from relumine.data.sources.constant import without_constants
+from relumine.data.views import Between, Only, View, Without, seen, without
 from relumine.results import InvalidInput
 
 RNG = np.random.default_rng(0)
@@ -266,11 +268,34 @@ def test_a_source_without_some_rows_counts_and_numbers_the_others(kind: str, tmp
     out = np.array([0, 19, 20, 52])
     source = saved(tmp_path, kind)
     count(source)
-    rest = WithoutRows(source, out)
+    rest = without(source, out)
     assert rest.n == 49
     assert count(rest) == 49
     np.testing.assert_array_equal(np.concatenate([c.X for c in rest.chunks(7)]), np.delete(X, out, axis=0))
-    np.testing.assert_array_equal(rest.rows_at(np.array([1, 20])).X, X[[1, 20]])  # numbered as in the whole source
+    np.testing.assert_array_equal(rest.rows_at(np.array([0, 18, 48])).X, X[[1, 21, 51]])  # numbered anew
+    numbers = np.array([2, 18, 30])
+    np.testing.assert_array_equal(take(rest, numbers)[0].X, np.delete(X, out, axis=0)[numbers])
+    with pytest.raises(InvalidInput, match="no row 49"):
+        rest.rows_at(np.array([3, 49]))
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "npy"])
+@pytest.mark.parametrize("view", [Without(np.array([0, 3, 40])), Only(np.array([2, 20, 21, 50])), Between(5, 31)])
+def test_rows_of_a_view_are_taken_by_the_numbers_they_have_in_it(kind: str, view: View, tmp_path: Path) -> None:
+    part = seen(saved(tmp_path, kind), view)
+    whole = np.concatenate([chunk.X for chunk in part.chunks()])
+    numbers = np.array([0, 1, 3])
+    np.testing.assert_array_equal(take(part, numbers)[0].X, whole[numbers])
+    fewer = seen(part, Without(np.array([1, 2])))  # numbers are those of the view before
+    np.testing.assert_array_equal(materialise(fewer).X, np.delete(whole, [1, 2], axis=0))
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "npy"])
+def test_rows_kept_apart_are_not_among_those_taken_from_the_rest(kind: str, tmp_path: Path) -> None:
+    rest, held = kept_apart(saved(tmp_path, kind), np.random.default_rng(0), 20)
+    few, _ = take(rest, 30, np.random.default_rng(1))
+    assert few.n == 30
+    assert not {*map(tuple, few.X)} & {*map(tuple, held.X)}
 
 
 @pytest.mark.parametrize("kind", ["array", "list"])

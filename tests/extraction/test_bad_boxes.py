@@ -125,3 +125,18 @@ def test_rows_that_are_no_numbers_are_never_asked() -> None:
         log.answers(np.array([[np.nan] * D, [0.0] * D]))
     assert not asked
     assert len(log.answers(np.zeros((1, D)))) == len(asked) == 1
+
+
+def test_a_box_that_answers_otherwise_when_asked_again_is_not_believed() -> None:
+    """Every first answer is that of a network, so fresh rows agree; only the same rows again show it."""
+    asked: set[bytes] = set()
+
+    def fickle(X: np.ndarray) -> np.ndarray:
+        again = np.array([row.tobytes() in asked for row in X], dtype=float)
+        asked.update(row.tobytes() for row in X)
+        return NET(X) + 0.1 * again
+
+    found = extract(fickle, dim=D, rng=0, on_failure="return")
+    assert found.status is Status.NOT_RECOVERED
+    assert "does not repeat itself" in found.message
+

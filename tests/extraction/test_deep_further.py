@@ -110,7 +110,7 @@ def test_signs_from_gradients_that_few_units_explain():
     assert not left_open.any()
     np.testing.assert_array_equal(found, flip)
     found, left_open = _voted(
-        gradients.points, flip[:, None] * W, flip * b, np.ones(W.shape, dtype=bool)
+        gradients.points, flip[:, None] * W, flip * b, np.ones(W.shape, dtype=bool), {}
     )  # as in larger layers
     assert left_open.sum() < 5
     np.testing.assert_array_equal(found[~left_open], flip[~left_open])

@@ -12,16 +12,17 @@ from relumine.cli import app
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.depth import is_deep
-from relumine.extraction.deep.following import _onto, followed
+from relumine.extraction.deep.following import followed
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.surfaces import Lift, Surface, bends
 from relumine.extraction.deep.whole import _certain, extract_deep
+from relumine.extraction.deep.walking import onto
 from relumine.extraction.deep.wide import oriented
 from relumine.extraction.deep.witnesses import Chord, witnesses_of
 from relumine.extraction.lines import kinks
-from relumine.extraction.sampling import make_domain
+from relumine.extraction.sampling import Domain
 from relumine.results import Status
 from relumine.run import Run
 
@@ -118,7 +119,8 @@ def test_where_all_units_in_front_are_off_there_is_no_surface_and_nothing_odd_is
     surface = Surface(Lift(Known(3, ((W, b),))), np.zeros(0), np.array([1.0, -1.0, 0.5]), np.ones(3, dtype=bool))
     off = np.array([-1.0, 0.0, 0.0])
     assert not surface.slope(off).any()
-    assert _onto(surface, off, -W[0], -W, -b, 0) is None  # warnings are errors
+    at = (off[None], surface.lift.all.regions(off[None]))
+    assert not onto(surface.lift, surface.theta[None], surface.s[None], off[None], -W[:1], np.array([0]), at)[1].any()
     asked = []
     ask = Asked(lambda X: (asked.append(X), np.abs(X[:, 0]))[1], np.random.default_rng(0), np.inf, lambda: False)
     corner, found = bends(ask, [np.full(3, np.nan), 0.1 * W[0]], [W[0], W[0]])
@@ -265,7 +267,7 @@ def test_what_is_called_certain_is_right_wherever_it_ends(sizes):
 @pytest.mark.parametrize("sizes", [(10, 20, 1), (30, 12, 1), (10, 10, 10, 1), (20, 10, 10, 10, 1)])
 def test_depth_from_parallel_lines(sizes, seed):
     net = rl.planted.deep(sizes, rng=seed)
-    domain = make_domain(sizes[0], None, None, None, None)
+    domain = Domain(np.zeros(sizes[0]), np.ones(sizes[0]))
     run = Run.of(seed)
 
     def ask(X):

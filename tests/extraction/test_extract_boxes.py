@@ -123,6 +123,8 @@ def test_what_is_no_box() -> None:
         ({"starts": 0}, "starts must be"),
         ({"target": "y"}, "target is for samples"),
         ({"low": 1.0, "high": 0.0}, "low must be below high"),
+        ({"fixed": {0: 1.0}, "low": [0.0] * 5, "high": [1.0, 1.0, 1.0, 0.0, 1.0]}, "not for input 3, which is fixed"),
+        ({"fixed": {0: 1.0}, "scale": [0.0, 1.0, 1.0, 0.0, 1.0]}, "scale must be positive"),
         ({"low": 0.0, "high": 1.0, "mean": 0.0}, "not several"),
         ({"scale": 0.0}, "scale must be positive"),
         ({"mean": [1.0, 2.0]}, "mean must be a number or 5"),
@@ -219,3 +221,12 @@ def test_a_box_in_single_precision() -> None:
 
 
 # -- what must not be believed too soon ------------------------------------------------------------------------------
+
+
+def test_a_function_of_one_row_that_has_as_many_inputs_as_rows_are_asked_first() -> None:
+    """Asked for eight rows of eight inputs it answers eight numbers, which are not one for each row."""
+    at = np.linspace(-1.0, 1.0, 8)
+    found = extract(lambda x: np.maximum(x - at, 0.0).sum(axis=0), dim=8, rng=0)
+    assert found.status.value == "exact"
+    X = np.random.default_rng(1).normal(size=(20, 8))
+    np.testing.assert_allclose(found.network(X), np.maximum(X - at, 0.0).sum(axis=1), rtol=1e-10)

@@ -248,3 +248,15 @@ def test_a_link_recognises_its_own_answers(form: Form) -> None:
     found = link_of("auto" if form.recognised else form.name, Y)
     assert found is not None
     assert found.form is form
+
+
+def test_values_from_rounded_probabilities_are_all_as_noisy_as_the_worst() -> None:
+    z = np.linspace(-8.0, 8.0, 401)
+    rounded = link_of("logit", expit(z)[:, None])  # 1 − p is a multiple of 2⁻⁵³
+    assert rounded is not None
+    values = rounded.values(expit(z)[:, None])[:, 0]
+    good = np.isfinite(values)
+    assert good.mean() > 0.9
+    assert rounded.grid > 0.0
+    np.testing.assert_array_equal(np.round(values[good] / rounded.grid) * rounded.grid, values[good])
+    assert np.abs(values - z)[good].max() <= rounded.grid

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import relumine as rl
-from relumine.extraction.polish import _by_normal_equations, refitted, without_faint
+from relumine.extraction.polish import _by_normal_equations, refitted, signed, without_faint
 from relumine.network import Network
 
 Array = NDArray[np.float64]
@@ -52,3 +52,35 @@ def test_a_unit_that_no_row_shows_is_left_out() -> None:
     fewer = without_faint(Network(W, b, A), lambda: Z, lambda t: np.full((len(t), 1), 1e-10))
     assert fewer.m == 3  # 1e-7 shows
     np.testing.assert_allclose(fewer(Z), Network(W, b, A)(Z), rtol=0, atol=1e-15)
+
+
+def with_open_signs(seed: int, bias: float) -> rl.Network:
+    """Five units behind six inputs; flipping the first three together adds ``bias`` to the function, and no slope."""
+    net = rl.planted.network(6, 5, rng=seed)
+    W, b, a = net.W.copy(), net.b.copy(), net.a.copy()
+    last = a[:2] @ W[:2]
+    W[2], a[2] = last / np.linalg.norm(last), -np.linalg.norm(last)
+    b[2] = (bias - a[:2] @ b[:2]) / a[2]
+    return rl.Network(W, b, a[None])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_signs_that_the_function_leaves_open_are_not_claimed(seed: int) -> None:
+    found = signed(with_open_signs(seed, 0.0), rl.activations.RELU)
+    assert sorted(found.open.tolist()) == [False, False, True, True, True]
+    assert not signed(with_open_signs(seed, 0.3), rl.activations.RELU).open.any()
+    assert not signed(rl.planted.network(6, 5, rng=seed, outputs=1), rl.activations.RELU).open.any()
+
+
+def test_signs_that_only_an_output_bias_tells_are_open_where_there_is_one() -> None:
+    net = with_open_signs(0, 0.3)
+    found = signed(net.replace(c=[0.17]), rl.activations.RELU)
+    assert "an output bias is kept" in found.word
+    assert sorted(found.open.tolist()) == [False, False, True, True, True]
+
+
+def test_a_box_whose_signs_are_open_is_told_so() -> None:
+    found = rl.extract(with_open_signs(1, 0.0), dim=6, rng=0)
+    assert found.status.value == "exact"
+    assert len(found.units.up_to_sign) == 3
+    assert len(found.units.recovered) == 2

@@ -8,7 +8,7 @@ import pytest
 import relumine as rl
 from relumine.extraction import extract
 from relumine.extraction.lines import kinks
-from relumine.extraction.sampling import make_domain
+from relumine.extraction.sampling import Domain
 from relumine.extraction.spare import spare_piece
 from relumine.results import Status
 
@@ -20,7 +20,7 @@ def network(d: int, m: int, seed: int, q: int = 1, slope: float = 0.0) -> rl.Net
 
 
 def line_of(net: rl.Network, seed: int = 0):
-    line = make_domain(net.d, None, None, None, None).line(np.random.default_rng(seed))
+    line = Domain(np.zeros(net.d), np.ones(net.d)).line(np.random.default_rng(seed))
     (found,) = kinks(net, [line])
     return found
 

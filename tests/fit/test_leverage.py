@@ -25,7 +25,7 @@ def network(d, m, q, rng, activation="relu"):
 
 
 def factor_of(rows, net, free):
-    found = fisher.factor(net, free, fisher.fisher(rows, net, free))
+    found = fisher.factor(net, free, fisher.fisher(fisher.tangent_gram(rows, net, free), net, free))
     assert found is not None
     return found
 
@@ -52,12 +52,29 @@ def test_leverages_are_the_diagonal_of_the_hat_matrix(free, q, activation, weigh
     assert h.sum() == pytest.approx(fisher.parameter_count(net, free), rel=1e-8)
 
 
+@pytest.mark.parametrize("free", [AFFINE, CONSTANT, NOTHING], ids=["affine", "constant", "nothing"])
+@pytest.mark.parametrize(("q", "activation"), [(1, "relu"), (3, "relu"), (2, "tanh")])
+def test_the_matrix_of_all_outputs_is_the_sum_of_those_of_their_jacobians(free, q, activation):
+    rng = np.random.default_rng(4)
+    net, sizes = network(3, 2, q, rng, activation), rng.uniform(0.5, 2.0, q)
+    rows = rows_of(net, 30, rng, weight=rng.uniform(0.1, 3.0, 30), free=free)
+    J = [fisher.jacobian(rows.X, net, o, free) for o in range(q)]
+    apart = 1e-6 * rng.normal(size=(net.m, net.d))  # the jacobian itself, against a difference of two networks
+    moved = (net.replace(W=net.W + apart)(rows.X[:, :-1]) - net.replace(W=net.W - apart)(rows.X[:, :-1])) / 2e-6
+    theta = np.zeros(J[0].shape[1])
+    theta[: net.m * (4 + q)].reshape(net.m, 4 + q)[:, :3] = apart / 1e-6
+    np.testing.assert_allclose(np.stack([part @ theta for part in J], axis=1), moved, atol=1e-6)
+    gram = fisher.tangent_gram(rows, net, free)
+    total = sum(s * (part * rows.weight[:, None]).T @ part for s, part in zip(sizes, J))
+    np.testing.assert_allclose(fisher.fisher(gram, net, free, sizes), total, atol=1e-10)
+
+
 @given(st.integers(0, 10**6))
 def test_leverages_lie_between_zero_and_one_and_add_up_to_the_parameters(seed):
     rng = np.random.default_rng(seed)
     net = network(int(rng.integers(1, 4)), int(rng.integers(1, 4)), 1, rng)
     rows = rows_of(net, 60, rng, free=NOTHING)
-    at = fisher.factor(net, NOTHING, fisher.fisher(rows, net, NOTHING))
+    at = fisher.factor(net, NOTHING, fisher.fisher(fisher.tangent_gram(rows, net, NOTHING), net, NOTHING))
     if at is not None and at.condition < 1e8:
         h = leverage.leverages(rows, at)
         assert (h >= 0.0).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import relumine as rl
-from relumine.fit.neighbours import alike
+from relumine.fit.neighbours import _clusters, alike, condensed, pieces
 from relumine.fit.passes import Model
 from relumine.fit.rows import MemoryRows
 from relumine.fit.sign_free import shape_of
@@ -106,3 +106,79 @@ def test_a_wave_is_not_called_noise(seed):
     X = rng.uniform([0.0, 10.0, 0.0], [40.0, 30.0, 1.0], size=(800, 3))
     found = rl.recover(X, np.sin(X[:, 0]), rng=seed, on_failure="return")
     assert found.status is Status.NOT_RECOVERED
+
+
+# -- clusters: rows too near to each other to show what lies between ------------------------------------------------
+
+
+def tight(rng, places, each, width=1e-3):
+    """Rows around these places, and which place each belongs to."""
+    where = np.repeat(np.arange(len(places)), each)
+    return np.asarray(places)[where] + width * rng.uniform(-1.0, 1.0, size=(len(where), np.shape(places)[1])), where
+
+
+@pytest.mark.parametrize("d", [1, 2, 6])
+def test_clusters_are_rows_far_from_all_others(d):
+    rng = np.random.default_rng(d)
+    Z, where = tight(rng, np.linspace(-2.0, 2.0, 9)[:, None] * np.ones(d), 5)
+    found = _clusters(Z)
+    np.testing.assert_array_equal(found[:, None] == found, where[:, None] == where)
+    chain = np.linspace(0.0, 1.0, 60)[:, None] * np.ones(d)  # each has a neighbour, and none is a cluster
+    assert np.unique(_clusters(chain)).size == 60
+
+
+def test_rows_of_a_line_are_no_clusters_beyond_chance():
+    Z = np.random.default_rng(0).normal(size=(300, 1))
+    assert np.unique(_clusters(Z)).size > 240
+
+
+def test_a_cluster_that_the_network_explains_inside_is_more_than_one_piece():
+    rng = np.random.default_rng(1)
+    Z, where = tight(rng, rng.normal(size=(6, 2)), 4)
+    values = np.column_stack([Z[:, 0], np.zeros(24)])
+    rows = MemoryRows(np.column_stack([Z, np.ones(24)]), values)
+    small, large = 1e-6 * rng.normal(size=(24, 2)), 1e-3 * rng.normal(size=(24, 2))
+    small[:, 1] = large[:, 1]  # what one output shows is enough
+    assert pieces(rows, values, small) is None
+    found = pieces(rows, values, np.where(where[:, None] < 3, small, large))
+    assert found is not None
+    assert np.unique(found).size == 3 * 4 + 3
+    np.testing.assert_array_equal((found[:, None] == found)[12:, 12:], (where[:, None] == where)[12:, 12:])
+
+
+def test_condensed_rows_are_means_with_the_weight_of_all():
+    rng = np.random.default_rng(2)
+    rows = MemoryRows(rng.normal(size=(5, 3)), rng.normal(size=(5, 1)), np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    few = condensed(rows, np.array([0, 1, 0, 1, 1]))
+    np.testing.assert_allclose(few.X[0], (rows.X[0] + 3.0 * rows.X[2]) / 4.0)
+    np.testing.assert_allclose(few.Y[1], (2.0 * rows.Y[1] + 4.0 * rows.Y[3] + 5.0 * rows.Y[4]) / 11.0)
+    np.testing.assert_allclose(few.weight, [4.0, 11.0])
+
+
+def behind_clusters(seed, clusters, each=12, width=1e-3, n=250, d=2):
+    """Rows, of which so many behind a plane come with others next to them, and the distance from that plane."""
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(n, d)), np.ones(d) / np.sqrt(d)
+    s = np.sort(X @ w)
+    t = 0.5 * (s[-clusters] + s[-clusters - 1])
+    near = np.repeat(X[X @ w > t], each, axis=0)
+    X = rng.permutation(np.vstack([X, near + width * rng.normal(size=near.shape)]))
+    return X, X @ w - t
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("width", [1e-5, 1e-3, 1e-2])
+def test_a_curve_behind_as_many_clusters_as_a_unit_has_parameters_is_not_called_noisy(seed, width):
+    X, z = behind_clusters(seed, 3, width=width)
+    assert not rl.recover(X, np.maximum(z, 0.0) ** 2, width=1, rng=seed, on_failure="return").ok
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_unit_that_enough_clusters_show_is_called_noisy(seed):
+    X, z = behind_clusters(seed, 20)
+    y = np.maximum(z, 0.0) + 1e-2 * np.random.default_rng(seed).normal(size=len(z))
+    found = rl.recover(X, y, width=1, rng=seed)
+    assert found.status is Status.NOISY
+    few, behind = behind_clusters(seed, 3)
+    y = np.maximum(behind, 0.0) + 1e-2 * np.random.default_rng(seed).normal(size=len(behind))
+    assert rl.recover(few, y, width=1, rng=seed, on_failure="return").status is not Status.NOISY

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relumine import activations
-from relumine.data.sources import Samples, WithoutRows, open_source
-from relumine.data.sources.chunks import slices
+from relumine.arrays import slices
+from relumine.data.sources import Samples, open_source
+from relumine.data.views import without
 from relumine.data.whiten import whitening
 from relumine.fit.projection import Linearisation, Unknowns, project
 from relumine.fit.rows import NOTHING, MemoryRows, prepare
@@ -38,7 +39,7 @@ def test_streamed_rows_are_the_rows(seed: int, chunk: int, weighted: bool, out: 
     w = None if weight is None else weight[kept] / weight[kept].mean()
     rows, tau = prepare(whitening(X[kept], w).apply(X[kept]), Y[kept], w)
     in_chunks = [(X[s], Y[s], *([] if weight is None else [weight[s]])) for s in slices(len(X), chunk)]
-    source = WithoutRows(open_source(in_chunks), left_out)
+    source = without(open_source(in_chunks), left_out)
     streamed, plain, streamed_tau, _ = prepare_source(source, np.ones(2))
     assert isinstance(streamed, StreamedRows)
     assert (streamed.n, streamed.columns, streamed.outputs, plain.free) == (len(kept), 4, 2, NOTHING)
@@ -75,9 +76,9 @@ def test_outputs_without_a_bend_are_zero() -> None:
 
 def test_without_leaves_rows_out_of_chunks_and_sums() -> None:
     X = np.arange(20.0).reshape(10, 2)
-    source = WithoutRows(open_source(X, X[:, 0], chunk=4), np.array([0, 5, 9]))
+    source = without(open_source(X, X[:, 0], chunk=4), np.array([0, 5, 9]))
     np.testing.assert_array_equal(np.concatenate([c.X for c in source.chunks()]), np.delete(X, [0, 5, 9], axis=0))
     assert source.n == 7
     np.testing.assert_array_equal(source.head(4).X, X[1:4])
-    np.testing.assert_array_equal(WithoutRows(open_source(X, X[:, 0], chunk=4), np.arange(8)).head(2).X, X[8:])
+    np.testing.assert_array_equal(without(open_source(X, X[:, 0], chunk=4), np.arange(8)).head(2).X, X[8:])
     assert float(source.reduce(lambda c: (c.Y.sum(),))[0]) == np.delete(X, [0, 5, 9], axis=0)[:, 0].sum()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relumine import Network
-from relumine.activations import Elementwise
+from relumine.activations import Elementwise, Step
 from relumine.formats import SUFFIXES
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
@@ -90,6 +90,15 @@ def test_native_files_see_a_changed_bit(tmp_path) -> None:
         Network.load(path)
 
 
+@pytest.mark.parametrize("suffix", [".safetensors", ".onnx"])
+def test_a_checksum_whose_name_is_damaged_is_missed(tmp_path, suffix: str) -> None:
+    path = tmp_path / f"net{suffix}"
+    a_network().save(path)
+    path.write_bytes(path.read_bytes().replace(b"sha256", b"sha257"))
+    with pytest.raises(ModelFileError, match="unknown metadata 'sha257' and no checksum"):
+        Network.load(path)
+
+
 def test_plain_npz_is_a_network(tmp_path) -> None:
     """W, b, a are enough, also in single precision: what a user would write."""
     path = tmp_path / "net.npz"
@@ -153,8 +162,14 @@ def test_what_onnx_cannot_say(tmp_path) -> None:
     class Cosine(Elementwise):
         name = "cosine_of_a_test"
 
-    with pytest.raises(InvalidInput, match="float32"):
+    class Softplus(Elementwise):
+        name = "softplus_of_a_test"
+        steps = (Step("Softplus", ("z",), "h"),)
+
+    with pytest.raises(InvalidInput, match=r"no Erf in double.*float32"):
         a_network(sigma="erf").save(tmp_path / "net.onnx")
+    with pytest.raises(InvalidInput, match=r"no Softplus in double.*float32"):
+        a_network().replace(activation=Softplus()).save(tmp_path / "net.onnx")
     with pytest.raises(InvalidInput, match="cannot be written as ONNX"):
         a_network().replace(activation=Cosine()).save(tmp_path / "net.onnx")
     with pytest.raises(InvalidInput, match="beyond the range"):
@@ -229,6 +244,11 @@ def test_graphs_of_other_tools(tmp_path, name: str, q: int) -> None:
         ([*GRAPHS["gemm"], ("Softmax", ["out"], ["out2"], {})], "Softmax has no place"),
         ([*GRAPHS["gemm"][:2], ("Relu", ["h"], ["out"], {})], "Relu has no place"),
         (GRAPHS["gemm"][:2], "output is not a linear map"),
+        ([*GRAPHS["gemm"][:1], ("Sub", ["b", "z"], ["out"], {})], "Sub has no place"),
+        (
+            [*GRAPHS["gemm"][:1], ("MatMul", ["in", "Wt"], ["s"], {}), ("Sub", ["z", "s"], ["out"], {})],
+            "Sub has no place",
+        ),
         ([("Gemm", ["in", "W", "b"], ["z"], {"transB": 1}), ("Add", ["z", "A"], ["out"], {})], "a constant of shape"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 import relumine as rl
 from relumine import report
 from relumine.formats import read_labels
-from relumine.links import Link, form_of
+from relumine.links import WORDS, Link, form_of
 from relumine.results import Certificate, ModelFileError, Recovery, Status
 
 PLAIN = rl.planted.network(d=4, m=3, rng=0)
@@ -19,8 +19,8 @@ SKIP = PLAIN.replace(v=[0.3, 0.0, -0.2, 0.1], c=0.5)
 DEEP, DEEP_SEVERAL = (rl.planted.deep((4, 3, 3, q), rng=0) for q in (1, 3))
 X = np.random.default_rng(0).normal(size=(50, 4))
 CASES = [
-    *((net, word) for net in (PLAIN, SKIP, DEEP) for word in ("logit", "two classes", "log")),
-    *((net, word) for net in (SEVERAL, DEEP_SEVERAL) for word in ("logit", "softmax", "log")),
+    *((net, word) for net in (PLAIN, SKIP, DEEP) for word in WORDS if word != "softmax"),
+    *((net, word) for net in (SEVERAL, DEEP_SEVERAL) for word in WORDS if word != "two classes"),
 ]
 
 

@@ -78,6 +78,14 @@ def test_signs_come_back(d: int, m: int, outputs: int | None) -> None:
         np.testing.assert_allclose(found.network.W, net.W, atol=1e-12)
 
 
+@pytest.mark.parametrize("m", [4, 15])
+def test_the_route_does_not_depend_on_what_rounding_leaves_of_the_affine_part(m: int) -> None:
+    net = rl.planted.network(5, m, rng=0)
+    routes = {orient(net.replace(c=left)).how for left in (0.0, 1e-15, 1e-13)}
+    assert len(routes) == 1
+    np.testing.assert_array_equal(orient(net).network.W, net.W)
+
+
 def test_a_real_affine_part_stays() -> None:
     net = rl.planted.network(5, 3, rng=0).replace(v=np.ones(5), c=0.3)
     assert orient(net.flip([1])).residual > 1e-3

@@ -11,7 +11,7 @@ from tests.catalogue.base import generic
 import relumine as rl
 from relumine.activations import RELU, get
 from relumine.data.sources import as_samples
-from relumine.fit.levenberg import minimise
+from relumine.fit.levenberg import Fit, State, minimise
 from relumine.fit.projection import Linearisation, project
 from relumine.fit.prune import POLISH, SEARCH
 from relumine.fit.rows import MemoryRows, prepare
@@ -463,3 +463,54 @@ def test_of_many_widths_all_about_the_best_one_are_looked_at() -> None:
     assert 33 < best < 60
     assert {best - 1, best + 1} <= set(fits)
     assert not set(range(min(fits), 61)) <= set(fits)  # but not all of them
+
+
+# -- far more rows than are needed ------------------------------------------------------------------------------------
+
+
+def test_a_student_of_many_rows_begins_on_some_of_them_and_ends_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted rows, too: the first ones would show no kink."""
+    truth = rl.planted.network(3, 2, rng=0)
+    X, y = rl.planted.sample(truth, 12_000, rng=1)
+    order = np.argsort(X[:, 0])
+    task = make_task(as_samples(X[order], y[order]), RELU, np.random.default_rng(0))
+    seen: list[int] = []
+    monkeypatch.setattr(
+        search, "minimise", lambda rows, *rest, **how: seen.append(rows.n) or minimise(rows, *rest, **how)
+    )
+    looking = search.Search(task, 20, Run(np.random.default_rng(0)))
+    fit = looking.student(4, 4, schedule=SEARCH)
+    assert seen == [5000, task.rows.n]
+    assert fit.loss <= SEARCH.tol
+    assert fit.loss == pytest.approx(fit.at.loss / task.rows.norm2, rel=1e-9)
+    assert len(fit.history) > 2
+
+
+@pytest.mark.parametrize(
+    ("losses", "units", "given_up"),
+    [
+        ((0.10, 0.07), 64, True),  # two hidden layers
+        ((0.07, 0.024), 64, False),  # a network of 100 units
+        ((0.10, 0.07), 32, False),  # wider ones cost little
+    ],
+)
+def test_a_slow_fall_of_the_loss_ends_the_search_for_the_width(
+    losses: tuple[float, float], units: int, given_up: bool
+) -> None:
+    X = np.random.default_rng(0).normal(size=(20_000, 8))
+    task = make_task(as_samples(X, np.abs(X[:, 0])), RELU, np.random.default_rng(0))
+    at = project(task.rows, task.shape, random_directions(np.random.default_rng(1), units, 9))
+    narrow, wide = (Fit(at, State(at.U, 1.0, 2.0, (loss,))) for loss in losses)
+    assert widths._too_wide(search.Search(task, 20, Run(np.random.default_rng(0))), [narrow, wide]) is given_up
+
+
+def test_a_search_without_hope_is_not_repeated_with_more_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hidden layers, 70 000 rows: 20 000 of them tell, and what was not looked for is said."""
+    monkeypatch.setattr(widths, "_TOLD", 8)  # instead of 64 units
+    monkeypatch.setattr(widths, "_DEAR", 0.0)
+    truth = rl.planted.deep((4, 12, 12, 1), rng=3)
+    X = np.random.default_rng(4).normal(size=(70_000, 4))
+    found = rl.recover(X, truth(X), rng=0, on_failure="return")
+    assert found.status is Status.NOT_RECOVERED
+    assert [stage.note for stage in found.stages if stage.name == "sample"] == ["20000 of 70000 rows"]
+    assert any("width= looks for a wider one" in note for note in found.certificate.notes)

@@ -11,7 +11,7 @@ from scipy.special import eval_hermitenorm
 from relumine.arrays import Array
 
 _REACH = 13.0  # φ(13) = 1e-37: nothing of at most polynomial growth is left beyond
-_STEPS = np.arange(-_REACH, _REACH + 0.5, 2.0)
+_STEPS = np.arange(-_REACH, _REACH + 0.5, 2.0)  # ends of panels, of length 2
 # a function of r z + b may turn sharply around 0 when r is large: panels at its own scale, too
 _OWN = np.array([-32.0, -16.0, -8.0, -4.0, -2.0, 0.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)  # exact to degree 63 on panels of length 2

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from relumine import activations
+from relumine.links import LINKS
 from relumine.results import InvalidInput
 
 
@@ -45,9 +46,9 @@ Impute = Annotated[str | None, typer.Option(help="'median': fill missing inputs 
 Width = Annotated[int | None, typer.Option(help="Hidden units; default: found from the data.", min=0, max=100_000)]
 ActivationName = Annotated[str, typer.Option(help="Activation of the units.", autocompletion=_activations)]
 Link = Annotated[
-    str | None, typer.Option(help="The outputs are probabilities: auto, logit, softmax; or exponentials: log.")
+    str | None, typer.Option(help=f"The outputs are probabilities, or exponentials (log): {', '.join(LINKS)}.")
 ]
-Method = Annotated[str, typer.Option(help="auto, awasthi or zhong.", autocompletion=_methods)]
+Method = Annotated[str, typer.Option(help="auto; awasthi or zhong: as printed in a paper.", autocompletion=_methods)]
 Starts = Annotated[
     int | None,
     typer.Option(

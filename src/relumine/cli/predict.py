@@ -143,6 +143,4 @@ def _write(predicted: Array, out: Path) -> None:
     if out.suffix.lower() == ".csv":
         write_text(out, _csv(predicted))
         return
-    content = io.BytesIO()
-    np.save(content, predicted)
-    write_atomically(out, content.getvalue())
+    write_atomically(out, lambda file: np.save(file, predicted))

@@ -21,6 +21,7 @@ from relumine.cli.talk import Talk
 from relumine.cli.watch import Watch
 from relumine.data.sources import Source
 from relumine.recovery.advice import advise
+from relumine.recovery.door import patience
 from relumine.results import InvalidInput, Origin, Predictions, Recovery
 
 ROWS_SHOWN = 1000  # on a page, from which it also has the spread of the inputs: more points are one black cloud
@@ -63,8 +64,9 @@ def recover(
     relumine recover data.csv --one-hot --impute median --ignore id
 
     --out is written if the network was recovered, or with the best so far if the search was stopped; --force writes it
-    in any case. --report and --save are always written. The search ends after ten minutes (more for large problems);
-    --seconds sets another limit. Losses are relative to the best affine fit, errors to the spread of y.
+    in any case. --report and --save are always written. The search ends after ten minutes at the latest (more for large
+    problems); --seconds sets another limit. Losses are relative to that of the affine fit (a linear function and a
+    constant), errors to the spread (standard deviation) of y.
     """
     talk, outputs = Talk(as_json, quiet), Outputs(out, report_file, save, force)
     outputs.check(*read_files(file))
@@ -82,6 +84,7 @@ def recover(
             for sentence in source.assumed:
                 talk.note(sentence)
         watch.expected = _expectation(source, width, activation)
+        watch.limit = None if checkpoint else patience(source, width)
         how: dict[str, Any] = {"method": method, "activation": activation, "link": link, "rng": seed, "starts": starts}
         saved: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
         found = rl.recover(source, None, width, seconds=seconds, on_failure="return", progress=watch, **how, **saved)

@@ -23,7 +23,7 @@ _STAGES = 100  # that are spoken of
 
 
 class Watch:
-    """A progress callback. ``expected``: how long a search for so many units takes.
+    """A progress callback. ``expected``: how long a search for so many units takes; ``limit``: when it ends by itself.
 
     The first Ctrl-C lets the search return its best network (at its next step); the second aborts. One before the
     first step aborts at once: there is nothing to keep yet.
@@ -32,6 +32,7 @@ class Watch:
     def __init__(self, seconds: float | None = None, quiet: bool = False) -> None:
         self.seconds, self.quiet = seconds, quiet
         self.expected: Callable[[int], float] | None = None
+        self.limit: float | None = None
         self.stages = 0
         self.began = time.perf_counter()
         self.stopping = False
@@ -108,4 +109,6 @@ class Watch:
         if self.expected is None or not step.units or step.seconds < 1.0:
             return ""
         left = self.expected(step.units) - spent
-        return f", about {duration(left)} left" if left > 0.0 else ""
+        if left > 0.0:
+            return f", about {duration(left)} left"
+        return "" if self.limit is None else f", at most {duration(max(self.limit - spent, 0.0))} left"

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.sources.arrays import MappedSource
-from relumine.data.sources.chunks import Change, Chunk, Part, Source, add_up, join, slices
+from relumine.data.sources.chunks import Change, Chunk, Part, Source, add_up, join
 from relumine.data.sources.columnar import Parquet
-from relumine.data.sources.columns import Columns, frame_schema, pick
+from relumine.data.sources.columns import Columns, Named, frame_schema, pick
 from relumine.data.sources.local import LocalSource, Mapped
 from relumine.data.sources.tables import TableSource, choose_columns, find_files, reader_of
 from relumine.results import InvalidInput, RelumineError
@@ -177,13 +177,13 @@ class DaskSource:
         )
 
 
-def open_files(paths: Any, target: Any, features: Any, weight: Any, client: Any, **options: Any) -> DaskSource:
+def open_files(paths: Any, named: Named, client: Any, **options: Any) -> DaskSource:
     """Files read by the workers, who must see the same paths: row groups of parquet, else whole files."""
     client = _client(client)
     files = find_files(paths)
     skip = options.get("bad_rows") == "skip"
     text = {name: options.pop(name) for name in ("delimiter", "decimal") if name in options}
-    columns = choose_columns(files, reader_of(files, skip, **text), target, features, weight)
+    columns = choose_columns(files, reader_of(files, skip, **text), named)
 
     def part(path: str, groups: list[int] | None = None) -> TableSource:
         return TableSource([path], reader_of([path], skip, **text), columns, groups, False, label=path, **options)
@@ -194,14 +194,14 @@ def open_files(paths: Any, target: Any, features: Any, weight: Any, client: Any,
     return DaskSource(client, futures, sources[0], label)
 
 
-def open_collection(X: Any, y: Any, target: Any, features: Any, weight: Any, client: Any, **options: Any) -> DaskSource:
+def open_collection(X: Any, y: Any, named: Named, client: Any, **options: Any) -> DaskSource:
     """A dask array with y, or a dask dataframe with target columns; partitions stay where they are computed."""
     client = _client(client)
     names = None
     if hasattr(X, "columns"):
-        blocks, names, template = _frame(X, target, features, weight)
+        blocks, names, template = _frame(X, named)
     else:
-        blocks, template = _blocks(X, y, weight)
+        blocks, template = _blocks(X, y, named.weight)
     options["names"] = names
     tasks = [delayed(_load_arrays)(x, t, w, number, template[1], options) for number, (x, t, w) in enumerate(blocks)]
     empty = MappedSource(np.empty((0, *template[0])), np.empty((0, *template[1])), None, **options)
@@ -265,13 +265,13 @@ def _blocks(X: Any, y: Any, weight: Any) -> tuple[list[tuple[Any, Any, Any]], Sh
     return list(zip(*parts)), ((X.shape[1],), columns[1].shape[1:])
 
 
-def _frame(df: Any, target: Any, features: Any, weight: Any) -> tuple[list[Any], tuple[str, ...], Shapes]:
+def _frame(df: Any, named: Named) -> tuple[list[Any], tuple[str, ...], Shapes]:
     """Partitions as (X, y, weight) of columns."""
-    columns = pick("the dataframe", frame_schema(df), target, features, weight)
+    columns = pick("the dataframe", frame_schema(df), named)
     frames = df[columns.all].to_delayed()
     take = delayed(_columns)
     y = columns.targets[0] if columns.vector else list(columns.targets)
-    blocks = [(take(f, list(columns.features)), take(f, y), weight and take(f, weight)) for f in frames]
+    blocks = [(take(f, list(columns.features)), take(f, y), columns.weight and take(f, columns.weight)) for f in frames]
     return blocks, columns.features, ((len(columns.features),), () if columns.vector else (len(columns.targets),))
 
 

@@ -14,11 +14,12 @@ Numbers = NDArray[np.intp]
 # Rows closer than this share of the middle half of every input count as one: a slope that is wrong by a tenth would
 # hardly show between them against an exact fit's 1e-9. Many rows of one input crowd: of those less, one pair in 100.
 _SAME, _CROWDED = 6e-7, 0.02
+_SHARE = 0.02  # of the rows, set aside: it costs the fit next to nothing
 _SOME = 1000  # rows that show how far an input spreads
 _GLANCE = 8  # columns that are compared first
 
 
-def how_many(n: int, share: float = 0.02, least: int = 4, most: int = 2000, leave: int = 1) -> int:
+def how_many(n: int, share: float = _SHARE, least: int = 4, most: int = 2000, leave: int = 1) -> int:
     """How many of n rows to set aside: a share, within bounds, and never so many that fewer than ``leave`` remain.
 
     Examples
@@ -26,8 +27,7 @@ def how_many(n: int, share: float = 0.02, least: int = 4, most: int = 2000, leav
     >>> how_many(5), how_many(8), how_many(9), how_many(100), how_many(5000), how_many(10**6)
     (1, 1, 4, 4, 100, 2000)
     """
-    # 2 % cost the fit next to nothing, and 2000 rows tell a residual to 2 %; four show that a fit is not chance,
-    # but they must not be half of all rows
+    # 2000 rows tell a residual to 2 %; four show that a fit is not chance, but they must not be half of all rows
     least = least if n > 2 * least else 1
     return max(min(max(round(share * n), least), most, n - leave), 0)
 
@@ -44,7 +44,7 @@ def hold_out(n: int, rng: np.random.Generator, count: int) -> Numbers:
     return np.sort(rng.choice(n, size=count, replace=False))
 
 
-def set_aside(X: Array, rng: np.random.Generator, share: float = 0.02) -> tuple[Numbers, int]:
+def set_aside(X: Array, rng: np.random.Generator) -> tuple[Numbers, int]:
     """Numbers of rows of X (n, d) to set aside, and how many different rows are left.
 
     Copies of a row stay together: one that is set aside must have no copy among the rows that are used.
@@ -52,9 +52,9 @@ def set_aside(X: Array, rng: np.random.Generator, share: float = 0.02) -> tuple[
     groups, distinct = same_rows(X)
     # the usual case, no copies; and data with one or two different rows, where no group can be spared
     if not 3 <= distinct < len(X):
-        aside = hold_out(len(X), rng, how_many(len(X), share))
+        aside = hold_out(len(X), rng, how_many(len(X)))
         return aside, distinct - (np.unique(groups[aside]).size if distinct < len(X) else len(aside))
-    chosen = hold_out(distinct, rng, min(max(round(share * distinct), 4), distinct // 3))
+    chosen = hold_out(distinct, rng, min(max(round(_SHARE * distinct), 4), distinct // 3))
     return np.flatnonzero(np.isin(groups, chosen)), distinct - len(chosen)
 
 
@@ -71,25 +71,6 @@ def kept_apart(rows: Source, rng: np.random.Generator, spare: int) -> tuple[Sour
     numbers = hold_out(count(rows), rng, spare)
     held, _ = take(rows, numbers)
     return seen(rows, Without(numbers)), held
-
-
-def split(samples: Samples, numbers: Numbers) -> tuple[Samples, Samples]:
-    """The samples without the rows of these numbers, and those rows.
-
-    Examples
-    --------
-    >>> used, held = split(Samples(np.arange(4.0)[:, None], np.arange(4.0)), np.array([1]))
-    >>> used.y, held.y
-    (array([0., 2., 3.]), array([1.]))
-    """
-    out = np.zeros(len(samples.Y), dtype=bool)
-    out[numbers] = True
-
-    def rows(r: NDArray[np.bool_]) -> Samples:
-        weight = None if samples.weight is None else samples.weight[r]
-        return Samples(samples.X[r], samples.y[r], weight, samples.names)
-
-    return rows(~out), rows(out)
 
 
 def different_rows(n: int, some: Array) -> int:

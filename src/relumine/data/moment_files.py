@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relumine.arrays import Array
-from relumine.formats.files import checked_size, write_atomically
+from relumine.formats.files import write_atomically
+from relumine.formats.tensors import stored
 from relumine.results import ModelFileError
 
 if TYPE_CHECKING:
@@ -40,25 +41,16 @@ def save_sums(path: str | PathLike[str], sums: MomentSums) -> None:
 
 def load_sums(path: str | PathLike[str]) -> tuple[tuple[int, int, Any], dict[str, Array], Array | None]:
     """(d, order, estimator), the sums by name, and the baseline if there is one; all finite float64 numbers."""
-    from safetensors import SafetensorError, safe_open
-
-    checked_size(Path(path), _LARGEST)
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            meta = file.metadata() or {}
-            if meta.get("format") != _FORMAT:
-                raise ModelFileError(f"{path} is a safetensors file, but does not hold moment sums")
-            if meta.get("version") != _VERSION:
-                raise ModelFileError(f"{path} has version {meta.get('version')!r}; this relumine reads {_VERSION!r}")
-            missing = set(_NAMES) - set(file.keys())
-            if missing:
-                raise ModelFileError(f"{path} is damaged: missing {', '.join(sorted(missing))}")
-            arrays = {name: file.get_tensor(name) for name in (*_NAMES, "baseline") if name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise ModelFileError(f"{path} is not a readable safetensors file (truncated or foreign): {error}") from error
+    arrays, meta = stored(Path(path), (*_NAMES, "baseline"), _LARGEST)
+    if meta.get("format") != _FORMAT:
+        raise ModelFileError(f"{path} is a safetensors file, but does not hold moment sums")
+    if meta.get("version") != _VERSION:
+        raise ModelFileError(f"{path} has version {meta.get('version')!r}; this relumine reads {_VERSION!r}")
+    if missing := set(_NAMES) - set(arrays):
+        raise ModelFileError(f"{path} is damaged: missing {', '.join(sorted(missing))}")
     for name, array in arrays.items():
-        if array.dtype != np.float64 or not np.isfinite(array).all():
-            raise ModelFileError(f"{path} is damaged: {name} is not finite float64")
+        if not np.isfinite(array).all():
+            raise ModelFileError(f"{path} is damaged: {name} is not finite")
     try:
         settings = int(meta["d"]), int(meta["order"]), meta["estimator"]
     except (KeyError, ValueError) as error:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from relumine.arguments import one_of
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.moment_files import check_parts, load_sums, save_sums
 from relumine.data.sources.chunks import Chunk, Source
 from relumine.data.sources.samples import Samples
@@ -110,9 +110,8 @@ class MomentSums:
         size = self.cross.size
         step = min(max(_CHUNK_NUMBERS // size, 256), max(len(X), 1))
         features, weighted = np.empty((2, size, step))
-        for start in range(0, len(X), step):
-            rows = slice(start, start + step)
-            count = len(X[rows])
+        for rows in slices(len(X), step):
+            count = rows.stop - rows.start
             self._add_chunk(X[rows], y[rows], features[:, :count], weighted[:, :count])
         self.n += len(X)
         return self
@@ -304,7 +303,7 @@ def _first_rows(rows: Source, features: int) -> Iterator[tuple[Array, Array]]:
     left, step = max(256, _ERROR_NUMBERS // features), max(256, _CHUNK_NUMBERS // features)
     for chunk in rows.chunks() if rows.passes is None else [rows.head(left)]:  # of a generator, those it kept
         X, y = np.asarray(chunk.X[:left], dtype=np.float64), chunk.Y[:left, 0]
-        yield from ((X[start : start + step], y[start : start + step]) for start in range(0, len(y), step))
+        yield from ((X[s], y[s]) for s in slices(len(y), step))
         left -= len(y)
         if left <= 0:
             return

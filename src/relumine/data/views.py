@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from relumine.arrays import Array
 from relumine.data.sources.chunks import Chunk, Source
 from relumine.data.sources.gather import count, take
-from relumine.data.sources.local import leave_out
+from relumine.data.sources.local import Mapped
 from relumine.data.sources.samples import as_samples
 from relumine.data.whiten import Whitening
 from relumine.results import InvalidInput
@@ -117,8 +117,11 @@ class Without(View):
 
     def __call__(self, chunk: Chunk) -> Chunk:
         """The rest of the chunk's rows, numbered anew."""
-        before = int(np.searchsorted(self.numbers, chunk.first))
-        return leave_out(chunk, self.numbers)._replace(first=chunk.first - before)
+        low, high = np.searchsorted(self.numbers, [chunk.first, chunk.first + len(chunk.Y)])
+        kept = np.ones(len(chunk.Y), dtype=bool)
+        kept[self.numbers[low:high] - chunk.first] = False
+        rest = chunk if low == high else chunk.at(kept)
+        return rest._replace(first=chunk.first - int(low))
 
     def dropped(self, rows: Source) -> int:
         """Those of the numbers."""
@@ -155,6 +158,17 @@ def seen(source: Source, *views: View) -> Source:
     for view in views:
         source = source.map(view, view.inputs(), view.dropped(source))
     return source
+
+
+def without(source: Source, numbers: Numbers) -> Source:
+    """All rows but those of these numbers (increasing), left out on every pass: nothing is copied.
+
+    Examples
+    --------
+    >>> without(rows_of(np.arange(3.0)[:, None], np.arange(3.0)), np.array([1])).head().Y.ravel()
+    array([0., 2.])
+    """
+    return Mapped(source, Without(numbers), dropped=len(numbers))
 
 
 def rows_of(X: ArrayLike | Source, y: ArrayLike | None = None) -> Source:

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from relumine.arrays import Array
-from relumine.data.sources.chunks import Chunk, Source, slices
+from relumine.arrays import Array, slices
+from relumine.data.sources.chunks import Chunk, Source
 from relumine.data.sources.samples import Samples
 from relumine.network import Network
 from relumine.results import InvalidInput

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relumine.activations import Activation
 from relumine.arrays import Array
-from relumine.data.holdout import same_rows, split
+from relumine.data.holdout import same_rows
 from relumine.data.sources import Samples
 from relumine.estimators.outliers import LEAST, limit
 from relumine.estimators.regularised import Problem, average
@@ -113,7 +113,8 @@ class Cleaned:
         if not len(out):
             return self
         gone, far = np.append(self.out, self.numbers[out]), np.append(self.times, times)
-        return Cleaned(split(self.samples, out)[0], np.delete(self.numbers, out), gone, far)
+        rest = np.delete(np.arange(len(self.numbers)), out)
+        return Cleaned(self.samples.at(rest), self.numbers[rest], gone, far)
 
 
 def choose_without_outliers(
@@ -193,14 +194,14 @@ def choose(samples: Samples, sigma: Activation, asked: Settled, rng: np.random.G
     numbers, fold_of, distinct = _folds(samples, asked.folds, rng)
     if not distinct:
         return Choice(0, 1.0 if asked.alpha is None else asked.alpha)
-    few = _taken(samples, numbers)
+    few = samples.at(numbers)
     table, widths, windows = _Table(few), _widths(asked, distinct, samples.d), dict[int, slice]()
     affine = not widths or (asked.width is None and asked.alpha is None)
     seeds = rng.integers(2**31, size=int(fold_of.max()) + 1)
     for fold, seed in enumerate(seeds):
         aside = fold_of == fold
         table.seen |= aside
-        problem = Problem.of(split(few, np.flatnonzero(aside))[0], sigma)
+        problem = Problem.of(few.at(~aside), sigma)
         for shrinkage in SHRINKAGES if affine else ():
             table.note((0, shrinkage), problem.affine(shrinkage), aside)
         widths = _fold(table, problem, asked, widths, windows, aside, int(seed), wider=fold == 0)
@@ -294,11 +295,6 @@ def _folds(samples: Samples, folds: int, rng: np.random.Generator) -> tuple[Numb
         return np.zeros(0, np.intp), np.zeros(0, np.intp), 0
     numbers = np.flatnonzero(order < count)
     return numbers, order[numbers] % folds, count
-
-
-def _taken(samples: Samples, numbers: Numbers) -> Samples:
-    weight = None if samples.weight is None else samples.weight[numbers]
-    return Samples(samples.X[numbers], samples.y[numbers], weight)
 
 
 def strays(samples: Samples, choice: Choice) -> tuple[Numbers, Array]:

@@ -18,7 +18,6 @@ except ImportError as error:  # pragma: no cover
 from relumine import activations
 from relumine.arguments import is_number, whole
 from relumine.arrays import Array
-from relumine.data.holdout import split
 from relumine.data.moments import MomentSums, features_needed
 from relumine.data.sources import Samples
 from relumine.estimators.choice import Choice, Cleaned, Numbers, Settled, choose, choose_without_outliers
@@ -149,7 +148,8 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
             self._say_entries(X, numbers, wrong)
             out = np.unique(wrong[:, 0])
         self.wrong_entries_ = np.column_stack([numbers[wrong[:, 0]], wrong[:, 1]])
-        whole_rows = Cleaned.of(split(Samples(np.ascontiguousarray(X), y, weight), out)[0], np.delete(numbers, out))
+        rest = np.delete(np.arange(len(numbers)), out)
+        whole_rows = Cleaned.of(Samples(X, y, weight).at(rest), numbers[rest])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self._check()
         self.__dict__.pop("sums_", None)

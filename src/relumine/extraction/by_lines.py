@@ -26,7 +26,7 @@ _EXACT = 1e-9  # relative error of a prediction that is rounding, as in the fit
 _PER_PARAMETER = 2.5  # random rows for a fit of many parameters: with fewer it converges slowly
 _MOST_NUMBERS = 10**8  # of inputs in those rows: 0.8 GB
 _AGAIN = 8  # rows asked a second time: does the box repeat itself?
-_SIZE = 1e140  # of the answers, or one over it
+_SIZE = 1e140  # of the answers: squares of larger ones, or of those below one over it, leave the range of doubles
 _REPEATS = 1e-9  # relative difference of two answers to one question that is rounding
 
 

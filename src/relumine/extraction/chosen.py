@@ -34,7 +34,7 @@ _RANDOM = 24  # random rows that look for what is missed, and as many on a line
 _RANGED = 4  # times as many in a range, where no line is long enough to cross all
 _TIMES = 100.0  # the noise of one answer in f̂ at other places: the errors of all units, each some times the noise
 _STUCK = 3  # lines in a row that did not bring the residual down: it is not a network of one hidden layer
-_SAME = 1e-7  # units of the same kink
+_SAME = 1e-7  # units whose (w, b) differ by less are one, measured twice: each is known to 1e-10
 # Rows for the gradients of a line that are not worth a look, of about a hundred rows, at whether there are more layers:
 # the gradients are asked first, and the look is taken if their units leave something.
 _WORTH = 1000

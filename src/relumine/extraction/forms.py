@@ -29,17 +29,16 @@ def is_keras(f: Any) -> bool:
 
 def estimator(f: Any, link: str | None) -> Callable[[Any], Any]:
     """The method that tells most: probabilities where a link maps them back, values otherwise, never labels."""
-    for name in ("predict_proba",) if link is not None else ():
-        if hasattr(f, name):
-            return getattr(f, name)  # type: ignore[no-any-return]
-    if hasattr(f, "predict_proba") or hasattr(f, "classes_"):
-        if hasattr(f, "predict_proba"):
-            raise InvalidInput(
-                f"predict of the classifier {type(f).__name__} gives labels: on which side of a boundary a row is, and "
-                "nothing about how far from it",
-                argument="link",
-                remedy="link='auto' asks predict_proba instead and maps the probabilities back",
-            )
+    if hasattr(f, "predict_proba"):
+        if link is not None:
+            return f.predict_proba  # type: ignore[no-any-return]
+        raise InvalidInput(
+            f"predict of the classifier {type(f).__name__} gives labels: on which side of a boundary a row is, and "
+            "nothing about how far from it",
+            argument="link",
+            remedy="link='auto' asks predict_proba instead and maps the probabilities back",
+        )
+    if hasattr(f, "classes_"):
         if not hasattr(f, "decision_function"):
             raise InvalidInput(f"the classifier {type(f).__name__} gives labels only; no network can be read off them")
         return f.decision_function  # type: ignore[no-any-return]

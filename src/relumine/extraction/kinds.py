@@ -24,9 +24,8 @@ from relumine.network import Network
 from relumine.results import InvalidInput, Recovery, Status
 
 _PLACES = 24  # five rows each; a network with a thousand kinks on a line bends at one place in a hundred
-_STEP = (
-    1e-2  # h, in units of the inputs' scale: a smooth function then bends by 1e-4 of its size, and rounding by 1e-15
-)
+# h, in units of the inputs' scale: a smooth function then bends by 1e-4 of its size, and rounding by 1e-15
+_STEP = 1e-2
 _BENT = 1e-9  # of the size of the answers: more than double precision leaves in Δ, less than any curvature of interest
 _MOST = 0.8  # share of the places that must agree
 _JUMPS = (

@@ -81,10 +81,15 @@ def _numbers_only(onnx: Any, graph: Any) -> None:
         if wanted & set(node.output):
             wanted |= set(node.input)
             nodes.append(node)
-    for part, content in ((graph.output, kept), (graph.node, nodes[::-1])):
-        copies = [type(entry).FromString(entry.SerializeToString()) for entry in content]
-        del part[:]
-        part.extend(copies)
+    _replaced(graph.output, kept)
+    _replaced(graph.node, nodes[::-1])
+
+
+def _replaced(part: Any, content: list[Any]) -> None:
+    """Put entries in the place of all that a repeated field holds; some of them may be among these."""
+    copies = [type(entry).FromString(entry.SerializeToString()) for entry in content]
+    del part[:]
+    part.extend(copies)
 
 
 def _plain_scalers(onnx: Any, graph: Any) -> None:
@@ -100,6 +105,4 @@ def _plain_scalers(onnx: Any, graph: Any) -> None:
             graph.initializer.append(onnx.numpy_helper.from_array(values.get(name, default), f"{place} {name}"))
         nodes.append(onnx.helper.make_node("Sub", [node.input[0], f"{place} offset"], [f"{place} moved"]))
         nodes.append(onnx.helper.make_node("Mul", [f"{place} moved", f"{place} scale"], [place]))
-    copies = [type(entry).FromString(entry.SerializeToString()) for entry in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
+    _replaced(graph.node, nodes)

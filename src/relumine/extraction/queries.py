@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arguments import is_number, one_of, positive, whole
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.extraction import saved
 from relumine.extraction.boxes import Box, Calling, call, calls
 from relumine.extraction.log import Log
@@ -22,7 +22,7 @@ from relumine.links import Link
 from relumine.results import InvalidInput, RelumineError, counted
 from relumine.run import Run
 
-_EVERY = 10.0  # seconds between savings, at least
+_EVERY = 10.0  # seconds between savings, at least: what a killed run has to ask again
 _SHARE = 20.0  # times as long as one takes: a log of a gigabyte takes seconds
 _NOT_FINITE = "the values are NaN or infinite"
 _MISSES = 8  # rows given up one after the other before the box is
@@ -154,7 +154,7 @@ class Queries:
     def ask(self, X: Array, keep_going: Callable[[], bool] = lambda: True) -> None:
         """Ask for the rows of X and remember the answers; saved also if this ends with an error or Ctrl-C."""
         size = min(self.batch, max(1, -(-len(X) // self.manner.workers)))
-        parts = [X[start : start + size] for start in range(0, len(X), size)]
+        parts = [X[s] for s in slices(len(X), size)]
         try:
             while parts and keep_going():
                 together = 1 if not len(self.log) else self.manner.workers  # the first answer says what the box is like

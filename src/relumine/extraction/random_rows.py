@@ -72,9 +72,9 @@ class RandomRows:
                 if found is None:
                     raise
                 return stopped(found)
-            if found is None and self._out_of_time() and self.queries.n < 2 * (d + 2):
+            if found is None and self.run.over and self.queries.n < 2 * (d + 2):
                 return self._nothing()
-            last = self._room() <= 0 or self._out_of_time() or stalled >= _STALLED
+            last = self._room() <= 0 or self.run.over or stalled >= _STALLED
             if last and found is not None and searched and self.queries.n < 1.25 * fitted:
                 break
             fitted = self.queries.n
@@ -144,14 +144,14 @@ class RandomRows:
         """Bring the number of answered rows to ``rows``, if the budget allows."""
         for _ in range(4):  # rows that were dropped are replaced, a few times
             need = min(rows - self.queries.n, self._room())
-            if need <= 0 or self._out_of_time():
+            if need <= 0 or self.run.over:
                 return
-            self._report(rows)
+            self.run.report("random rows", self.queries.n, expected=min(rows, self.budget))
             # a stream of its own for every point of the run, so that a resumed run asks new rows
             rng = np.random.default_rng(
                 np.random.SeedSequence(self.seed, spawn_key=(self.queries.n, self.queries.count))
             )
-            self.queries.ask((draw or self.draw)(rng, need), lambda: not self._out_of_time())
+            self.queries.ask((draw or self.draw)(rng, need), lambda: not self.run.over)
 
     def _repeats_itself(self) -> None:
         """Ask a few rows twice: what differs is noise, and what does not repeat saved answers is another box."""
@@ -256,12 +256,6 @@ class RandomRows:
 
     def _room(self) -> int:
         return self.budget - self.queries.count
-
-    def _out_of_time(self) -> bool:
-        return self.run.over
-
-    def _report(self, rows: int) -> None:
-        self.run.report("random rows", self.queries.n, expected=min(rows, self.budget))
 
 
 def _single(y: Array) -> bool:

@@ -16,16 +16,17 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.arguments import is_whole
+from relumine.arguments import is_whole, vector
 from relumine.arrays import Array, among
 from relumine.deep import DeepNetwork
 from relumine.extraction.boxes import Box
 from relumine.extraction.random_rows import WIDER
-from relumine.extraction.sampling import Domain, Sampler, _vector, make_domain, make_sampler
+from relumine.extraction.sampling import Domain
 from relumine.network import Network
 from relumine.results import InvalidInput
 
 Draw = Callable[[np.random.Generator, int], Array]
+Sampler = Callable[[np.random.Generator, int], ArrayLike]
 Net = TypeVar("Net", Network, DeepNetwork)
 
 
@@ -111,32 +112,57 @@ class Region:
             raise InvalidInput(f"total is the sum of the inputs of a row, got {self.total!r}", argument="total")
         if self.total is not None and self.sampler is not None:
             raise InvalidInput("total= and sampler= cannot be combined", argument="total")
+        if self.one_sided and self.mean is not None:
+            raise InvalidInput("give mean and scale, or low and high; not mean and one end of a range", argument="mean")
+        ranged = self.low is not None or self.high is not None
+        gaussian = self.mean is not None or (self.scale is not None and not self.one_sided)
+        if ranged + gaussian + (self.sampler is not None) > 1:
+            raise InvalidInput("give mean and scale, or low and high, or a sampler; not several of them")
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether one end of a range was given; scale then says how long it is."""
+        return (self.low is None) != (self.high is None)
 
     def opened(self, d: int, columns: Sequence[str] | None) -> Where:
         """Where to ask a box of d inputs."""
         free = self._free(d, columns)
         names = [f"input {j}" for j in range(d)] if columns is None else [*columns]
-        given = {name: getattr(self, name) for name in ("mean", "scale", "low", "high")}
-        if (self.low is None) != (self.high is None):
-            given |= self._one_sided(d)
-        given = {name: None if value is None else _vector(name, value, d) for name, value in given.items()}
-        if free.last >= 0 and given["low"] is not None:
-            given["high"] = _in_the_corner(given["low"], given["high"], free)
-        mean, scale, low, high = (None if value is None else value[free.at] for value in given.values())
-        k, draw_rows = len(free.at), self.sampler
-        if draw_rows is not None:
-            rows = make_sampler(d, mean, scale, low, high, draw_rows)
-            return Where(None, lambda rng, n: rows(rng, n)[:, free.at], None, free, self._notes(free, names))
-        draw, domain = make_sampler(k, mean, scale, low, high, None), make_domain(k, mean, scale, low, high)
-        wide = None if domain.limited else make_sampler(k, mean, WIDER * domain.scale, None, None, None)
         notes = self._notes(free, names)
-        if domain.limited:
-            low, high = domain.centre - domain.scale, domain.centre + domain.scale
-            ends = [f"from {a:.4g} to {b:.4g}" for a, b in zip(low, high)]
-            parts = [f"{names[j]} {end}" for j, end in zip(free.at, ends)]
-            parts = [f"every input {ends[0]}"] if k > 1 and len(set(ends)) == 1 else parts
-            notes += (f"asked in this range: {', '.join(parts[:_SHOWN])}{', …' if len(parts) > _SHOWN else ''}",)
-        return Where(domain, draw, wide, free, notes)
+        if self.sampler is not None:
+            sampler = self.sampler
+            return Where(None, lambda rng, n: _checked(sampler(rng, n), n, d)[:, free.at], None, free, notes)
+        domain = self._domain(d, free)
+        if not domain.limited:
+            wide = Domain(domain.centre, WIDER * domain.scale)
+            return Where(domain, domain.random_rows, wide.random_rows, free, notes)
+        low, high = domain.centre - domain.scale, domain.centre + domain.scale
+        ends = [f"from {a:.4g} to {b:.4g}" for a, b in zip(low, high)]
+        parts = [f"{names[j]} {end}" for j, end in zip(free.at, ends)]
+        parts = [f"every input {ends[0]}"] if len(ends) > 1 and len(set(ends)) == 1 else parts
+        notes += (f"asked in this range: {', '.join(parts[:_SHOWN])}{', …' if len(parts) > _SHOWN else ''}",)
+        return Where(domain, domain.random_rows, None, free, notes)
+
+    def _domain(self, d: int, free: Free) -> Domain:
+        """Centre and scale, or the range, of the inputs that move; a range with one end goes on for ten scales."""
+        mean = vector("mean", 0.0 if self.mean is None else self.mean, d)
+        scale = vector("scale", 1.0 if self.scale is None else self.scale, d)
+        if not (scale[free.at] > 0.0).all():
+            raise InvalidInput("scale must be positive for every input: an input that does not vary shows nothing")
+        if self.low is None and self.high is None:
+            return Domain(mean[free.at], scale[free.at])
+        low = None if self.low is None else vector("low", self.low, d)
+        high = low + _FAR * scale if self.high is None and low is not None else vector("high", self.high, d)
+        low = high - _FAR * scale if low is None else low
+        if free.last >= 0:
+            high = _in_the_corner(low, high, free)
+        below, above = low[free.at], high[free.at]
+        if not (below < above).all():
+            at = int(np.argmin(below < above))
+            fixed = ", which is fixed: an input that does not vary shows nothing, leave it out"
+            word = fixed if below[at] == above[at] else ""
+            raise InvalidInput(f"low must be below high; it is not for input {free.at[at]}{word}", argument="low")
+        return Domain(0.5 * (below + above), 0.5 * (above - below), limited=True)
 
     def _free(self, d: int, columns: Sequence[str] | None) -> Free:
         """The inputs that move: all but the fixed ones and, where rows have a sum, the last."""
@@ -158,15 +184,6 @@ class Region:
         if not moving.any():
             raise InvalidInput("no input is left to move", argument="fixed", remedy="fix fewer of them")
         return Free(base, np.flatnonzero(moving), last, float(self.total or 0.0))
-
-    def _one_sided(self, d: int) -> dict[str, Any]:
-        """A range with one end: it goes on for ten scales."""
-        if self.mean is not None:
-            raise InvalidInput("give mean and scale, or low and high; not mean and one end of a range", argument="mean")
-        length = _FAR * _vector("scale", 1.0 if self.scale is None else self.scale, d)
-        if self.high is None:
-            return {"scale": None, "high": _vector("low", np.asarray(self.low), d) + length}
-        return {"scale": None, "low": _vector("high", np.asarray(self.high), d) - length}
 
     def _notes(self, free: Free, names: Sequence[str]) -> tuple[str, ...]:
         """On what rows the network holds."""
@@ -203,3 +220,10 @@ def _in_the_corner(low: Array, high: Array, free: Free) -> Array:
     high = high.copy()
     high[free.at] = np.minimum(high[free.at], low[free.at] + room / len(free.at))
     return high
+
+
+def _checked(value: ArrayLike, n: int, d: int) -> Array:
+    X = np.asarray(value, dtype=np.float64)
+    if X.shape != (n, d) or not np.isfinite(X).all():
+        raise InvalidInput(f"the sampler was asked for ({n}, {d}) finite numbers and gave shape {X.shape}")
+    return X

@@ -12,7 +12,7 @@ from relumine.formats.files import write_atomically
 from relumine.formats.npz import arrays
 from relumine.results import InvalidInput
 
-_MOST_BYTES = 1 << 34  # of a file of saved queries
+_MOST_BYTES = 1 << 34  # of a file of saved queries: two million rows of a thousand inputs
 
 
 class SavedQueries(NamedTuple):

@@ -12,9 +12,10 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from relumine.arrays import Array, unit_rows
 from relumine.data.whiten import Whitening
-from relumine.fit.fisher import Factor, columns, factor, fisher, parameter_count
-from relumine.fit.leverage import Confirmation, leverages
+from relumine.fit.fisher import Factor, columns, factor, fisher, parameter_count, tangent_gram
+from relumine.fit.leverage import Confirmation, leverages, residuals
 from relumine.fit.leverage import confirmation as confirm
+from relumine.fit.neighbours import condensed, pieces
 from relumine.fit.passes import Model
 from relumine.fit.rows import Block, MemoryRows, Rows, Sums
 from relumine.fit.sign_free import Shape
@@ -113,33 +114,59 @@ def infer(fit: Fitted, white: Whitening, scale: Array) -> Inference:
     q = net.a.shape[0]
     spread2 = fit.squares / max(fit.rows.n - parameter_count(net, free) / q, 1.0)
     noise = np.sqrt(spread2) * scale
-    matrices = fisher(fit.rows, net, free)
-    at = factor(net, free, matrices)
+    gram = tangent_gram(fit.rows, net, free)
+    at = factor(net, free, fisher(gram, net, free))
     if at is None:
         return Inference(noise, float("inf"), None)
-    confirmation = None
+    confirmation, meat = None, None if fit.exact else fisher(gram, net, free, spread2)
     if isinstance(fit.rows, MemoryRows):
         h = leverages(fit.rows, at)
         confirmation = confirm(fit.rows, fit.model, at, fit.groups, h)
         if not fit.exact:
-            matrices = _enlarged(fit.rows, at, h)
+            confirmation = _of_pieces(fit.rows, fit, confirmation)
+            meat = _enlarged(fit.rows, at, h, spread2)
     T = _to_user(net, white, scale, free) / at.root
-    if fit.exact:  # nothing is left to weigh: σ²TG⁻¹Tᵀ, with the largest σ of all outputs
+    if meat is None:  # nothing is left to weigh: σ²TG⁻¹Tᵀ, with the largest σ of all outputs
         half = solve_triangular(at.L, T.T, lower=True, overwrite_b=True, check_finite=False)
         variance = spread2.max() * np.einsum("pi,pi->i", half, half)
     else:
-        meat = np.tensordot(spread2, matrices, 1) / np.outer(at.root, at.root)
+        meat /= np.outer(at.root, at.root)
         half = cho_solve((at.L, True), T.T)  # G⁻¹Tᵀ in scaled coordinates
         variance = np.einsum("pi,pi->i", half, meat @ half)
     errors = _unpack(np.sqrt(np.maximum(variance, 0.0)), net.m, net.d, q, free)
     return Inference(noise, at.condition, errors, confirmation)
 
 
-def _enlarged(rows: MemoryRows, at: Factor, h: Array) -> Array:
-    """Σ ω j jᵀ/(1 − h) of each output, (q, P, P)."""
+def _of_pieces(rows: MemoryRows, fit: Fitted, found: Confirmation) -> Confirmation:
+    """What nothing confirms if a cluster of rows next to each other is one piece of information: its mean.
+
+    The differences between its rows are as small as the noise. d+1 clusters behind a kink are fitted whatever they say,
+    as d+1 rows are: relu(z)² behind three of them was called one unit and noise of a thousandth, and a fiftieth of the
+    inputs was off by 70 times that.
+    """
+    net, free = fit.net, fit.free
+    values = net(rows.X[:, :-1]).reshape(rows.n, -1)
+    groups = pieces(rows, values, residuals(rows, fit.model), fit.groups)
+    if groups is None:
+        return found
+    few = condensed(rows, groups)
+    at = factor(net, free, fisher(tangent_gram(few, net, free), net, free))
+    if at is None:  # as many means cannot even determine it
+        alone, units = np.bincount(groups)[groups] > 1, set(range(net.m))
+    else:
+        of_few = confirm(few, fit.model, at)
+        alone, units = np.isin(groups, of_few.alone), set(of_few.units)
+    together = np.union1d(np.flatnonzero(alone), np.array(found.alone, dtype=np.intp))
+    return replace(found, alone=tuple(together.tolist()), units=tuple(sorted(units | set(found.units))))
+
+
+def _enlarged(rows: MemoryRows, at: Factor, h: Array, spread2: Array) -> Array:
+    """Σ_o σ_o² Σ ω j_o j_oᵀ/(1 − h_o), (P, P)."""
     weight = 1.0 if rows.weight is None else rows.weight
     each = [replace(rows, weight=weight / np.maximum(1.0 - column, _FREE), kept=()) for column in h.T]
-    return np.stack([fisher(part, at.net, at.free, o) for o, part in enumerate(each)])
+    sizes = np.diag(spread2)
+    parts = [fisher(tangent_gram(part, at.net, at.free), at.net, at.free, size) for part, size in zip(each, sizes)]
+    return np.asarray(np.sum(parts, axis=0))
 
 
 def _to_user(net: Network, white: Whitening, scale: Array, free: slice) -> Array:
@@ -149,23 +176,29 @@ def _to_user(net: Network, white: Whitening, scale: Array, free: slice) -> Array
     P = m * size + q * columns(net, free)
     unwhiten = np.linalg.inv(white.L).T  # w_x = L⁻ᵀ w_z, b_x = b_z − mean·w_x
     linear = np.block([[unwhiten, np.zeros((d, 1))], [-white.mean @ unwhiten, np.ones((1, 1))]])
-    T = np.zeros((P, P))
+    N = np.zeros((m, size, size))  # of every unit, on its own
+    N[:, :D, :D] = linear
+    N[:, range(D, size), range(D, size)] = scale
     degree = net.activation.homogeneity
-    for i in range(m):
-        s = i * size
-        T[s : s + D, s : s + D] = linear
-        T[s + D : s + size, s + D : s + size] = np.diag(scale)
-        if degree is not None:
-            w, b = unwhiten @ net.W[i], net.b[i] - white.mean @ (unwhiten @ net.W[i])
-            r, a = float(np.linalg.norm(w)), net.a[:, i] * scale
-            N = np.eye(size)
-            N[:d, :d] = (np.eye(d) - np.outer(w, w) / r**2) / r
-            N[d, :d], N[d, d] = -b * w / r**3, 1.0 / r
-            N[D:, :d] = np.outer(a, w) * degree * r ** (degree - 2)
-            N[D:, D:] *= r**degree
-            T[s : s + size, s : s + size] = N @ T[s : s + size, s : s + size]
+    if degree is not None:
+        N = _of_unit_rows(net.W @ unwhiten.T, net.b - net.W @ unwhiten.T @ white.mean, net.a.T * scale, degree) @ N
+    T = np.zeros((P, P))
+    T[: m * size, : m * size].reshape(m, size, m, size)[range(m), :, range(m)] = N
     T[m * size :, m * size :] = np.kron(np.diag(scale), linear[free, free])
     return T
+
+
+def _of_unit_rows(W: Array, b: Array, A: Array, degree: int) -> Array:
+    """Jacobians (m, d+1+q, d+1+q) of (w, b, a) ↦ (w/r, b/r, r^degree a) with r = |w|, for every unit."""
+    (m, d), q = W.shape, A.shape[1]
+    r = np.linalg.norm(W, axis=1)[:, None, None]
+    w, D = W[:, None, :], d + 1
+    N = np.zeros((m, D + q, D + q))
+    N[:, :d, :d] = (np.eye(d) - np.swapaxes(w, 1, 2) * w / r**2) / r
+    N[:, d, :d], N[:, d, d] = (-b[:, None, None] * w / r**3)[:, 0], (1.0 / r)[:, 0, 0]
+    N[:, D:, :d] = A[:, :, None] * w * degree * r ** (degree - 2)
+    N[:, range(D, D + q), range(D, D + q)] = r[:, :, 0] ** degree
+    return N
 
 
 def _unpack(errors: Array, m: int, d: int, q: int, free: slice) -> StandardErrors:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from relumine.arrays import Array
-from relumine.fit.fisher import Factor, jacobian
+from relumine.fit.fisher import Factor, jacobian, placed, spread, tangents
 from relumine.fit.passes import Model
 from relumine.fit.rows import Block, MemoryRows, chunk_rows
 
@@ -25,8 +25,10 @@ Numbers = NDArray[np.intp]
 # counts as rounding error. Genuine fits at three rows per parameter stay below 0.999, saturated rows reach 1 − 1e-9.
 _SLACK = 1e-4
 _EXACT_WORK = 3e7  # multiplications (about 3 ms) up to which every leverage is computed, not estimated
-_SKETCH = 64  # projections: a leverage of 1 is estimated below _NEAR once in 10^5
-_NEAR = 0.4  # estimates beyond which a leverage is computed after all
+# Projections, first a few: a leverage of 1 is estimated below _LOW by the few and below _NEAR by all once in 10^5
+_FEW, _SKETCH = 24, 64
+_LOW, _NEAR = 0.15, 0.4  # estimates beyond which all projections are made, and the leverage is computed after all
+_SINGLE = 1e8  # condition up to which estimates are made in single precision, in half the time: right to 1e-3 there
 _SHARE = 0.1  # of the largest change among units: what takes part in a change that only unconfirmed rows restrain
 
 
@@ -68,24 +70,47 @@ def leverages(rows: MemoryRows, at: Factor) -> Array:
     For many rows an estimate from 64 random projections, |Ω L⁻¹R⁻¹j|², and the exact value where that is not small.
     """
     P, q = len(at.root), at.net.a.shape[0]
-    sketched = rows.n * q * P * P > _EXACT_WORK and P > 2 * _SKETCH
-    if sketched:
-        omega = np.random.default_rng(0).normal(size=(_SKETCH, P)) / np.sqrt(_SKETCH)
-        S = solve_triangular(at.L, omega.T, lower=True, trans="T") / at.root[:, None]  # (P, 64)
+    targets = _projections(at) if rows.n * q * P * P > _EXACT_WORK and P > 2 * _SKETCH else None
     h = np.empty((rows.n, q))
     step = chunk_rows(P)
     for start in range(0, rows.n, step):
         s = slice(start, start + step)
-        weight = np.ones(len(rows.X[s])) if rows.weight is None else rows.weight[s]
-        for o in range(q):
-            J = jacobian(rows.X[s], at.net, o, at.free)
-            if not sketched:
-                h[s, o] = _squares(at, J) * weight
-                continue
-            h[s, o] = ((J @ S) ** 2).sum(axis=1) * weight
-            near = np.flatnonzero(h[s, o] > _NEAR)
-            h[start + near, o] = _squares(at, J[near]) * weight[near]
+        weight = np.ones((len(rows.X[s]), 1)) if rows.weight is None else rows.weight[s, None]
+        T = tangents(rows.X[s], at.net, at.free)
+        if targets is not None:
+            h[s] = _estimated(T, targets, weight)
+        near = np.ones((len(T), q), dtype=bool) if targets is None else h[s] > _NEAR
+        for o in np.flatnonzero(near.any(axis=0)):
+            some = np.flatnonzero(near[:, o])
+            h[start + some, o] = _squares(at, spread(T[some], at.net, int(o), at.free)) * weight[some, 0]
     return np.minimum(h, 1.0)
+
+
+def _projections(at: Factor) -> Array:
+    """(Ω L⁻¹R⁻¹)ᵀ of every output, on the columns of the tangents: (S, q, 64)."""
+    P, q = len(at.root), at.net.a.shape[0]
+    omega = np.random.default_rng(0).normal(size=(_SKETCH, P)) / np.sqrt(_SKETCH)
+    S = solve_triangular(at.L, omega.T, lower=True, trans="T") / at.root[:, None]
+    where = [placed(at.net, at.free, o) for o in range(q)]
+    found = np.stack([factors[:, None] * S[numbers] for numbers, factors in where], axis=1)
+    return found.astype(np.float32) if at.condition < _SINGLE else found
+
+
+@np.errstate(invalid="ignore")  # as for the products of passes
+def _estimated(T: Array, targets: Array, weight: Array) -> Array:
+    """Leverages (k, q) as the projections of the tangents T (k, S) show them; weight (k, 1)."""
+    T = T.astype(targets.dtype)
+
+    def mean(rows: Numbers | slice, some: slice) -> Array:
+        part = targets[:, :, some]
+        found = (T[rows] @ part.reshape(len(part), -1)).reshape(-1, *part.shape[1:])
+        return np.asarray(np.einsum("iok,iok->io", found, found, dtype=np.float64) * (_SKETCH / part.shape[2]))
+
+    h: Array = mean(slice(None), slice(_FEW)) * weight
+    more = np.flatnonzero((h > _LOW).any(axis=1))
+    share = _FEW / _SKETCH
+    h[more] = share * h[more] + (1.0 - share) * mean(more, slice(_FEW, None)) * weight[more]
+    return h
 
 
 def _squares(at: Factor, J: Array) -> Array:
@@ -133,15 +158,15 @@ def _left_out(rows: MemoryRows, model: Model, groups: Numbers, h: Array) -> Arra
 
     r_i + r̄ h/(1 − h) with the mean residual r̄ and the leverage h (groups, q) of all copies: r_i/(1 − h_i) for one.
     """
-    R = _residuals(rows, model)
+    R = residuals(rows, model)
     weight = np.ones(rows.n) if rows.weight is None else rows.weight
     total = np.bincount(groups, weight)
     mean = np.stack([np.bincount(groups, weight * column) / total for column in R.T], axis=1)
     return np.asarray((R + (mean * h / (1.0 - h))[groups]) * np.sqrt(weight)[:, None])
 
 
-def _residuals(rows: MemoryRows, model: Model) -> Array:
-    """(n, q)."""
+def residuals(rows: MemoryRows, model: Model) -> Array:
+    """What the model leaves of Y, (n, q)."""
     step = chunk_rows(max(len(model.U), 1))
     starts = range(0, rows.n, step)
     return np.concatenate([model.residual(Block(rows.X[s : s + step], rows.Y[s : s + step])).T for s in starts])

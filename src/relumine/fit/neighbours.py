@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from relumine.arrays import Array
@@ -20,6 +22,10 @@ from relumine.fit.rows import Block, MemoryRows
 _ROWS = 20_000  # at random, that are enough: a correlation of 0.05 has t = 7 there
 _NEAREST = 8  # inputs up to which the nearest row is near: beyond, as far away as most others
 _UNITS = 64  # along whose directions rows are put in order
+# Standard deviations that clusters are apart from all other rows, and how much less their own rows may be from each
+# other. Neighbours a row may have on average: where rows are that dense, none are a cluster.
+_APART, _TIGHT, _DENSE = (0.1, 0.03, 0.01, 0.003, 0.001), 0.5, 10.0
+_INSIDE = 0.1  # of what the network does inside a cluster, left over there: then it is not confirmed in between
 
 Numbers = NDArray[np.intp]
 
@@ -75,3 +81,55 @@ def _score(R: Array, i: Numbers, j: Numbers) -> float:
     """
     products = np.einsum("qi,qi->i", R[:, i], R[:, j])
     return float(products.sum() / max(np.linalg.norm(products), np.finfo(float).tiny))
+
+
+def pieces(rows: MemoryRows, values: Array, left: Array, groups: Numbers | None = None) -> Numbers | None:
+    """A number for every row, the same for those of a tight cluster that shows its mean alone; None if there is none.
+
+    ``values``, ``left`` (n, q): of the network at these rows, and what it leaves. A cluster is more than one piece of
+    information if the differences between its rows are explained to a tenth, in some output. ``groups`` (n,): the
+    same number for equal rows, which are one piece anyhow.
+    """
+    groups = np.arange(rows.n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    first = np.unique(groups, return_index=True)[1]
+    clusters = _clusters(rows.X[first, :-1])[groups]
+    open_inside = _INSIDE**2 * _inside(values, clusters) <= _inside(left, clusters)
+    one = np.asarray(open_inside.all(axis=1))[clusters]
+    found = np.unique(np.where(one, clusters, rows.n + groups), return_inverse=True)[1]
+    return found if found.max() < groups.max() else None
+
+
+def _clusters(Z: Array) -> Numbers:
+    """A number for every row of Z (n, d), the same for rows of a cluster; how far is the largest difference of all."""
+    n, d = Z.shape
+    found, tree = np.arange(n), KDTree(Z)
+    for apart in _APART:
+        if n * apart ** min(d, 2) > _DENSE or not d:
+            continue
+        i, j = tree.query_pairs(apart, p=np.inf, output_type="ndarray").T
+        label = connected_components(coo_array((np.ones(len(i)), (i, j)), (n, n)), directed=False)[1]
+        order = np.argsort(label, kind="stable")
+        start = np.flatnonzero(np.diff(label[order], prepend=-1))
+        sorted_rows = Z[order]
+        extent = (np.maximum.reduceat(sorted_rows, start) - np.minimum.reduceat(sorted_rows, start)).max(axis=1)
+        tight = (extent <= _TIGHT * apart)[label]
+        found = np.where(tight & (found < n), n + order[start][label], found)  # of clusters in clusters the largest
+    return np.asarray(np.unique(found, return_inverse=True)[1])
+
+
+def _inside(values: Array, clusters: Numbers) -> Array:
+    """Σ(x − x̄)² of every cluster and column, (clusters, q)."""
+    count = np.bincount(clusters)
+    means = np.stack([np.bincount(clusters, column) / count for column in values.T], axis=1)
+    return np.stack([np.bincount(clusters, column) for column in ((values - means[clusters]) ** 2).T], axis=1)
+
+
+def condensed(rows: MemoryRows, groups: Numbers) -> MemoryRows:
+    """One row for each of the ``groups`` (n,): their mean, with the weight of all of them."""
+    weight = np.ones(rows.n) if rows.weight is None else rows.weight
+    total = np.asarray(np.bincount(groups, weight), dtype=np.float64)
+    X, Y = (
+        np.stack([np.bincount(groups, weight * column) / total for column in part.T], axis=1)
+        for part in (rows.X, rows.Y)
+    )
+    return MemoryRows(X, Y, total, rows.free)

@@ -15,8 +15,7 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from relumine.arrays import Array
-from relumine.data.sources.chunks import slices
+from relumine.arrays import Array, slices
 from relumine.fit.parallel import ALONE, Crew, scratch
 
 Sums = tuple[Array, ...]

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
-from relumine.fit.conjugate import conjugate_gradients
-from relumine.fit.leverage import Confirmation, carrying
+from relumine.fit.conjugate import Preconditioner, conjugate_gradients
+from relumine.fit.leverage import Confirmation, carrying, residuals
 from relumine.fit.passes import Model
 from relumine.fit.precondition import precondition
 from relumine.fit.projection import Linearisation, Projection, Unknowns, project
@@ -24,7 +24,9 @@ from relumine.fit.rows import Block, Kept, MemoryRows, Sums, chunk_rows
 Numbers = NDArray[np.intp]
 
 
-_TARGETS = 3  # a row with h = 1/2 looks saturated to all of them with probability 0.0034³ = 4e-8
+# At once; a row with h = 1/2 looks saturated to two of them with probability 0.0034², once in 80 000. Where a row does,
+# as many more decide: of saturated rows nothing is ever left, and those look so to all.
+_TARGETS, _MORE = 2, 2
 _SATURATED = (
     3e-3  # |ρ|; at saturated rows single precision and the tolerance of the solves left 5e-4, (d, m) = (40, 20)
 )
@@ -39,18 +41,24 @@ def sketched_confirmation(rows: MemoryRows, model: Model, groups: Numbers | None
     groups = np.arange(rows.n) if groups is None else np.unique(groups, return_inverse=True)[1]
     rng, at = np.random.default_rng(0), project(rows, model.shape, model.U)
     root = np.ones(rows.n) if rows.weight is None else np.sqrt(rows.weight)
-    size = np.sqrt(np.bincount(groups, root**2))
-    psi = rng.normal(size=(_TARGETS, rows.n, rows.outputs))
-    fitted = _fitted(rows, Linearisation(rows, at), psi / root[:, None])
-    if fitted is None:
-        return None
-    rest = psi - root[:, None] * fitted
-    # of copies of a row only the mean can be saturated
-    common = np.abs([[np.bincount(groups, root * column) / size for column in target.T] for target in rest])
-    largest, mean = common.max(axis=0).T, 1.0 - float(np.mean(rest**2))
-    free = np.asarray((largest > _SATURATED).all(axis=1))
+    size, lin = np.sqrt(np.bincount(groups, root**2)), Linearisation(rows, at)
+    apply = precondition(lin, np.zeros(len(at.U)))
+    largest, squares_left = np.zeros((len(size), rows.outputs)), list[float]()
+    for count in (_TARGETS, _MORE):
+        psi = rng.normal(size=(count, rows.n, rows.outputs))
+        fitted = _fitted(rows, lin, psi / root[:, None], apply)
+        if fitted is None:
+            return None
+        rest = psi - root[:, None] * fitted
+        squares_left.append(float(np.mean(rest**2)))
+        # of copies of a row only the mean can be saturated
+        common = np.abs([[np.bincount(groups, root * column) / size for column in target.T] for target in rest])
+        largest = np.maximum(largest, common.max(axis=0).T)
+        free = np.asarray((largest > _SATURATED).all(axis=1))
+        if free.all():
+            break
     alone = np.flatnonzero(~free[groups])
-    left = _residuals(rows, model) * root[:, None] / (1.0 - min(mean, 0.99))
+    left = residuals(rows, model) * root[:, None] / max(float(np.mean(squares_left)), 0.01)
     squares = left[free[groups]] ** 2
     return Confirmation(
         confirmed=int(free.sum()),
@@ -62,7 +70,7 @@ def sketched_confirmation(rows: MemoryRows, model: Model, groups: Numbers | None
     )
 
 
-def _fitted(rows: MemoryRows, lin: Linearisation, targets: Array) -> Array | None:
+def _fitted(rows: MemoryRows, lin: Linearisation, targets: Array, apply: Preconditioner) -> Array | None:
     """Jx (k, n, q) for the x with JᵀωJx = JᵀωY, for k targets Y (k, n, q) at once, by conjugate gradients."""
     at, (k, n, q) = lin.at, targets.shape
     beside = replace(rows, Y=np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(n, k * q), kept=(), step=0)
@@ -71,7 +79,7 @@ def _fitted(rows: MemoryRows, lin: Linearisation, targets: Array) -> Array | Non
     tau = np.zeros_like(tail)
     tau[:, rows.free] = tail[:, rows.free]
     b, none = Unknowns(U, A - at.C @ tail, tau), np.zeros(len(at.U))
-    found = conjugate_gradients(lin, b, none, _TOLERANCE, _CAP, precondition(lin, none))
+    found = conjugate_gradients(lin, b, none, _TOLERANCE, _CAP, apply)
     if not found.converged:
         return None
     step = chunk_rows(max(rows.columns, k * len(at.U)))
@@ -93,13 +101,6 @@ def _change(X: Array, at: Projection, x: Unknowns) -> Array:
     moved = (X @ x.U.reshape(-1, X.shape[1]).T).reshape(len(X), *x.U.shape[:2]).transpose(1, 0, 2)
     tau = x.tau - at.C.T @ x.A
     return np.asarray((shape.derivative(Z) * moved) @ at.A + shape.value(Z) @ x.A + X @ tau)
-
-
-def _residuals(rows: MemoryRows, model: Model) -> Array:
-    step = chunk_rows(max(len(model.U), 1))
-    return np.concatenate(
-        [model.residual(Block(rows.X[s : s + step], rows.Y[s : s + step])).T for s in range(0, rows.n, step)]
-    )
 
 
 def _on_the_smaller_side(rows: MemoryRows, U: Array, alone: Numbers) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Model files: the affine maps of a network and the name of σ, to disk and back.
 
-A format is one module with `to_bytes` (arrays and words to the file's content), `read` (a path to both) and `form` (the
-word that says which layout), and a line in the table below. How a network's arrays are called is the same in all of
-them (:mod:`relumine.formats.layouts`).
+A format is one module with its `NAME`, `to_bytes` (arrays and words to the file's content), `read` (a path to both) and
+`form` (the word that says which layout), and a line in the table below. How a network's arrays are called is the same
+in all of them (:mod:`relumine.formats.layouts`).
 
 Nothing here executes what a file says: arrays, numbers and names come in, anything else is a
 :class:`~relumine.results.ModelFileError`. Sizes that a header declares are held against the size of the file before
@@ -38,7 +38,6 @@ __all__ = [
 
 _FORMATS: Final[dict[str, Any]] = {".safetensors": tensors, ".onnx": onnx_file, ".npz": npz, ".json": json_file}
 SUFFIXES: Final = tuple(_FORMATS)
-_KINDS = {".onnx": "ONNX", ".npz": "npz", ".json": "JSON", ".safetensors": "safetensors"}
 _BY_HAND = (".npz", ".json")  # people write these by hand, too: W, b and a are enough, and a checksum may be missing
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".npy", ".bin")
 
@@ -79,7 +78,7 @@ def read(path: str | PathLike[str], layout: Layout) -> tuple[Parameters, Labels]
     arrays, words = _FORMATS[suffix].read(target, layout)
     form = words.get("format", layout.form if suffix == ".npz" else None)
     if form != layout.form:
-        raise ModelFileError(f"{where} {layout.other.format(kind=_KINDS[suffix])}")
+        raise ModelFileError(f"{where} {layout.other.format(kind=_FORMATS[suffix].NAME)}")
     version = words.get("version", "?" if "format" in words else VERSION)
     if version != VERSION:
         raise ModelFileError(f"{where} has format version {version!r}; this relumine reads {VERSION!r}; upgrade")

@@ -17,6 +17,7 @@ from relumine.formats.layouts import Layout
 from relumine.formats.parameters import WORDS
 from relumine.results import ModelFileError
 
+NAME = "JSON"
 _MOST = 1 << 24  # 16 MB of text: lists of Python objects take up to twenty times that
 
 

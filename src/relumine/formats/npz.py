@@ -19,6 +19,7 @@ from relumine.formats.layouts import LAYERS, Layout
 from relumine.formats.parameters import WORDS
 from relumine.results import ModelFileError
 
+NAME = "npz"
 _EXPANSION, _SMALL = 16, 1 << 20  # weights hardly compress: a file that claims more than this is a bomb
 
 

@@ -5,7 +5,7 @@ z = Gemm(x, W, b);  h = σ(z);  y = Gemm(h, a, c) [+ x v];  [the link];  [Squeez
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,12 @@ from relumine.formats.parameters import Parameters, check_shape
 from relumine.links import form_of
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
-_NAME = "relumine"  # of the producer and of the graph
+NAME = "ONNX"
+_PRODUCER = "relumine"  # of the producer and of the graph
 _OPSET, _IR = 17, 8  # old enough for every runtime of the last years
+# operators that onnxruntime (1.31, tried one by one) has in single precision only
+_SINGLE_ONLY = ("Erf", "Softplus", "Softsign", "Atan", "Elu", "Selu", "Celu", "HardSigmoid", "HardSwish", "Gelu")
+Node = Callable[..., Any]  # makes a node of a graph: operator, inputs, outputs, attributes
 
 
 def _onnx() -> Any:
@@ -48,11 +52,12 @@ def to_bytes(
     for W, b in maps:
         constants |= {W: np.atleast_2d(arrays[W]), b: np.atleast_1d(arrays[b])}
     nodes: list[Any] = []
+    node = _maker(h, kind, constants)
     before, value = "", "X"  # names of what the last hidden layer and the next map are applied to
     for W, b in maps[:-1]:
         layer = W[1:]  # "" or the number of the layer
         nodes.append(h.make_node("Gemm", [value, W, b], [f"z{layer}"], transB=1))
-        nodes += sigma_nodes(h, activations.get(p.activation), kind, constants, layer)
+        nodes += sigma_nodes(node, activations.get(p.activation), kind, layer)
         before, value = value, f"h{layer}"
     nodes.append(h.make_node("Gemm", [value, *maps[-1]], ["units"], transB=1))
     value = "units"
@@ -60,24 +65,35 @@ def to_bytes(
         constants["v"] = np.atleast_2d(arrays["v"])
         nodes.append(h.make_node("Gemm", [before, "v", "units"], ["sum"], transB=1))
         value = "sum"
-    last, outputs = ending(h, value, p.plain, len(constants[maps[-1][0]]), link)
+    last, outputs = ending(node, value, p.plain, len(constants[maps[-1][0]]), link)
     constants |= {"axis": np.array([1])} if not outputs else {}
     element = h.np_dtype_to_tensor_dtype(kind)
     graph = h.make_graph(
         [*nodes, *last],
-        _NAME,
+        _PRODUCER,
         [h.make_tensor_value_info("X", element, ["N", constants[maps[0][0]].shape[1]])],
         [h.make_tensor_value_info("Y", element, ["N", *outputs])],
         [onnx.numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
     )
-    model = h.make_model(graph, producer_name=_NAME, opset_imports=[h.make_opsetid("", _OPSET)])
+    model = h.make_model(graph, producer_name=_PRODUCER, opset_imports=[h.make_opsetid("", _OPSET)])
     model.ir_version = _IR
     h.set_model_props(model, dict(words))
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString())
 
 
-def ending(h: Any, value: str, plain: bool, outputs: int, link: str) -> tuple[list[Any], list[int]]:
+def _maker(h: Any, kind: np.dtype[Any], constants: dict[str, NDArray[Any]]) -> Node:
+    """``make_node`` of ONNX; a number among the inputs becomes a constant of the graph."""
+
+    def node(op: str, inputs: Sequence[str | float], outputs: Sequence[str], **options: Any) -> Any:
+        names = [value if isinstance(value, str) else f"number{value!r}" for value in inputs]
+        constants.update({k: np.array(v, dtype=kind) for k, v in zip(names, inputs) if not isinstance(v, str)})
+        return h.make_node(op, names, outputs, **options)
+
+    return node
+
+
+def ending(node: Node, value: str, plain: bool, outputs: int, link: str) -> tuple[list[Any], list[int]]:
     """Nodes from the sum ``value`` (N, q) through the link to ``Y``, and the shape of a row of it.
 
     The node for a plain output takes a constant ``axis``.
@@ -85,35 +101,32 @@ def ending(h: Any, value: str, plain: bool, outputs: int, link: str) -> tuple[li
     nodes = []
     if link:
         form = form_of(link)
-        nodes, value = form.onnx(h.make_node, value), "linked"
+        nodes, value = form.onnx(node, value), "linked"
         plain, outputs = plain and not form.stacked, 2 if form.stacked else outputs
     if plain:
-        return [*nodes, h.make_node("Squeeze", [value, "axis"], ["Y"])], []
-    return [*nodes, h.make_node("Identity", [value], ["Y"])], [outputs]
+        return [*nodes, node("Squeeze", [value, "axis"], ["Y"])], []
+    return [*nodes, node("Identity", [value], ["Y"])], [outputs]
 
 
-def sigma_nodes(
-    h: Any, sigma: Activation, kind: np.dtype[Any], constants: dict[str, NDArray[Any]], layer: str = ""
-) -> list[Any]:
+def sigma_nodes(node: Node, sigma: Activation, kind: np.dtype[Any], layer: str = "") -> list[Any]:
     """Nodes that lead from ``z`` to ``h`` (with the name of the layer), in operators every runtime has."""
     steps = steps_of(sigma)
     if not steps:
         raise InvalidInput(f"the activation {sigma.name} cannot be written as ONNX", remedy="use .safetensors")
-    if kind == np.float64 and any(step.op == "Erf" for step in steps):
+    single = [step.op for step in steps if step.op in _SINGLE_ONLY]
+    if kind == np.float64 and single:
         raise InvalidInput(
-            f"onnxruntime has no erf in double precision, which {sigma.name} needs",
+            f"onnxruntime has no {single[0]} in double precision, which {sigma.name} needs",
             remedy="export with dtype='float32'",
         )
-    nodes = []
-    for step in steps:
-        names = []  # a number among the inputs becomes a constant of the graph
-        for value in step.inputs:
-            name = f"{value}{layer}" if isinstance(value, str) else f"number{value!r}"
-            if not isinstance(value, str):
-                constants[name] = np.array(value, dtype=kind)
-            names.append(name)
-        nodes.append(h.make_node(step.op, names, [f"{step.output}{layer}"]))
-    return nodes
+    return [
+        node(
+            step.op,
+            [f"{value}{layer}" if isinstance(value, str) else value for value in step.inputs],
+            [f"{step.output}{layer}"],
+        )
+        for step in steps
+    ]
 
 
 def read(path: Path, layout: Layout) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
@@ -131,7 +144,7 @@ def read(path: Path, layout: Layout) -> tuple[dict[str, NDArray[Any]], dict[str,
         return layout.of_graph(str(path), constants, plain), words
     if "relumine" in words.get("format", ""):
         return {}, words
-    if model.producer_name == _NAME or model.graph.name == _NAME:
+    if model.producer_name == _PRODUCER or model.graph.name == _PRODUCER:
         raise ModelFileError(f"{path} is damaged: it was written by relumine, and does not say so in its metadata")
     p = foreign(path, model.graph, constants, lambda tensor: constant(path, tensor))
     return layout.arrays(p), layout.words(p)
@@ -141,7 +154,7 @@ def form(path: Path) -> str:
     """Which layout the file says it has, or, of another tool's graph, its activations show."""
     model = _model(path)
     words = {str(entry.key): str(entry.value) for entry in model.metadata_props}  # a damaged one may hold bytes
-    if words.get("format", "").startswith(_NAME):
+    if words.get("format", "").startswith(_PRODUCER):
         return words["format"]
     return LAYERS.form if sum(node.op_type in SIGMAS for node in model.graph.node) > 1 else ""
 

@@ -115,11 +115,7 @@ def _line(text: Any) -> Any:
 
 
 def _step(
-    node: Any,
-    operands: list[str],
-    values: Mapping[str, Value],
-    known: Mapping[str, NDArray[Any]],
-    hidden: list[Hidden],
+    node: Any, operands: list[str], values: Mapping[str, Value], known: Mapping[str, NDArray[Any]], hidden: list[Hidden]
 ) -> Value:
     """What a node makes of its operands."""
     op = node.op_type
@@ -142,10 +138,9 @@ def _step(
         return Value(first.layer, matrix, constant)
     if op == "Add" and len(moving) == 2:
         return _sum(first, moving[1])
-    if op in ("Add", "Sub") and len(moving) == 1 and first.matrix is not None and operands[0] in values:
+    affine = op == "Add" or (op == "Sub" and operands[0] in values)
+    if affine and len(moving) == 1 and first.matrix is not None:
         return replace(first, constant=_shifted(first, fixed[0] if op == "Add" else -fixed[0]))
-    if op == "Add" and len(moving) == 1 and first.matrix is not None:
-        return replace(first, constant=_shifted(first, fixed[0]))
     if op in SIGMAS and first.layer == len(hidden) and first.matrix is not None and first.skip is None:
         # ONNX keeps the slope in single precision: 0.1 comes back as 0.1 and not as 0.10000000149
         slope = float(f"{_attributes(node).get('alpha', 0.01):.7g}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from relumine.results import ModelFileError
 
 _MOST = 1 << 21  # bytes of graph, names and constants: a graph of ours has some 500
-_MOST_FIELDS = 20_000  # in one message
+_MOST_FIELDS = 20_000  # in one message: a graph that can be read has 512 nodes at most
 _GRAPH, _INITIALIZER, _NUMBERS = 7, 5, (4, 9, 10)  # field numbers; packed floats, raw bytes, packed doubles
 
 

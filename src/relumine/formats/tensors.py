@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from relumine.arrays import Array
-from relumine.formats.files import checked_size
+from relumine.formats.files import LARGEST, checked_size
 from relumine.formats.layouts import Layout
 from relumine.results import ModelFileError
 
+NAME = "safetensors"
 _HEADER = 1 << 16  # ours has some 500 bytes, and the names of the inputs
-_NAMES = 1 << 15  # bytes of names that are kept
+_NAMES = 1 << 15  # bytes of names that are kept: with them the header must stay readable
 
 
 def to_bytes(arrays: Mapping[str, Array], words: Mapping[str, str], features: Sequence[str] = ()) -> bytes:
@@ -30,19 +31,27 @@ def to_bytes(arrays: Mapping[str, Array], words: Mapping[str, str], features: Se
 
 
 def read(path: Path, layout: Layout) -> tuple[dict[str, Array], dict[str, str]]:
-    """Arrays and words; the library checks every declared shape against the bytes there are."""
+    """The arrays of the layout and the words that the file has."""
+    return stored(path, layout.names)
+
+
+def stored(path: Path, names: Sequence[str], most: int = LARGEST) -> tuple[dict[str, Array], dict[str, str]]:
+    """Those of the named arrays that a file has, and its words, if it is no larger than ``most`` bytes.
+
+    The library checks every declared shape against the bytes there are.
+    """
     from safetensors import SafetensorError, safe_open
 
-    size = checked_size(path)
+    size = checked_size(path, most)
     try:
         with path.open("rb") as file:
             declared = int.from_bytes(file.read(8), "little")
         if size < 8 or declared > size - 8:
             raise SafetensorError("it ends before its header does")
         if declared > _HEADER:
-            raise ModelFileError(f"{path} is a safetensors file, but not a relumine network: its header is too long")
+            raise ModelFileError(f"{path} is a safetensors file, but not one of relumine: its header is too long")
         with safe_open(str(path), framework="numpy") as file:
-            present = [name for name in file.keys() if name in layout.names]  # noqa: SIM118 - not a dict
+            present = [name for name in file.keys() if name in names]  # noqa: SIM118 - not a dict
             wrong = [name for name in present if file.get_slice(name).get_dtype() != "F64"]
             if wrong:
                 raise ModelFileError(f"{path} is damaged: {', '.join(wrong)} not float64")

@@ -50,7 +50,7 @@ class Form(ABC):
 
     @abstractmethod
     def onnx(self, node: Callable[..., Any], value: str) -> list[Any]:
-        """ONNX nodes that lead from ``value`` to ``linked``; ``node`` is ``onnx.helper.make_node``."""
+        """ONNX nodes from ``value`` to ``linked``, made by ``node(op, inputs, outputs)``; inputs: names or numbers."""
 
 
 def in_range(Y: Array) -> bool:

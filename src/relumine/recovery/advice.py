@@ -10,6 +10,7 @@ from typing import Any, Literal
 from relumine import activations
 from relumine.activations import Activation
 from relumine.arguments import is_whole, whole
+from relumine.papers import METHODS
 from relumine.papers.mondelli2019.regimes import Regime, regime
 from relumine.recovery.costs import rows_to_ask, seconds_of_asking, seconds_of_search
 from relumine.results import InvalidInput
@@ -261,18 +262,13 @@ def _several_layers(dim: int, widths: tuple[int, ...], sigma: Activation, noise:
 def _methods(d: int, m: int, sigma: Activation, where: Regime) -> tuple[tuple[str, str], ...]:
     doubt = " (but see above: do not expect it to succeed)" if where.verdict == "hard" else ""
     found = [("auto", "least squares with restarts; the result says whether it is exact" + doubt)]
-    if sigma.name == "relu" and where.order is not None:
+    if METHODS["awasthi"].takes(sigma) and where.order is not None:
         order = 2 * where.order + 2
         cost = f"tensors of order {order}, {_size(8 * packed_size(min(d, m), order))}"
         found.append(("awasthi", f"proved for Gaussian inputs, order={where.order} ({cost}); needs far more samples"))
-    if sigma.homogeneity is not None and m <= d and _shows_tensors(sigma):
+    if METHODS["zhong"].takes(sigma) and m <= d:
         found.append(("zhong", "proved for Gaussian inputs, no biases and output weights ±1; needs more samples"))
     return tuple(found)
-
-
-def _shows_tensors(sigma: Activation) -> bool:
-    """Whether Zhong's tensors do not vanish: some c_k(1, 0), k = 3 or 4, is not zero."""
-    return any(abs(float(sigma.hermite(k, 0.0))) > 1e-9 for k in (3, 4))
 
 
 def _symmetries(sigma: Activation) -> tuple[str, ...]:

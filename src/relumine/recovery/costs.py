@@ -21,7 +21,7 @@ from relumine.activations import Activation
 _PRODUCTS, _OVER = 2000, 1.5
 _CALL = 7e-5  # seconds around a product, which small problems notice
 _SMOOTH = 3.0  # a smooth σ costs more per row than a kink, and takes more steps
-_CALIBRATION = 0.15  # seconds
+_CALIBRATION = 0.15  # seconds that measuring the speed of a product may take: advice should come at once
 _ONE_MORE = 20_000  # rows for gradients that are worth a choice of one more line, about eight rows a kink
 _MORE = 3  # lines at most to choose from, beside the first: of six 784-128-1 two took 1.3 p by the first, none by four
 # Rows of 63 deep networks of 15 shapes (docs/deep.md), least squares of their relative errors: a constant; per weight
@@ -70,9 +70,9 @@ def seconds_of_asking(rows: int, deep: bool) -> float:
     return rows * (_DEEP_ROW if deep else _ROW)
 
 
-def _gemm_speed(shape: tuple[int, int, int] = (1500, 64, 96)) -> float:
+def _gemm_speed() -> float:
     """Operations per second of a matrix product of the size that the fit uses, measured now; the best of a few."""
-    n, d, m = shape
+    n, d, m = 1500, 64, 96
     A, B, out = np.ones((n, d)), np.ones((d, m)), np.empty((n, m))
     best, end = np.inf, time.perf_counter() + _CALIBRATION
     for _ in range(200):

@@ -288,11 +288,15 @@ def _of_a_paper(data: Samples | Source, asked: Asked, _: Run) -> Recovery:
 
 
 def _seconds(data: Samples | Source, asked: Asked) -> float | None:
-    """The time limit: the one asked for, or patience that grows with the work; None where a checkpoint is kept."""
+    """The time limit: the one asked for, or the usual one; None where a checkpoint is kept."""
     if asked.seconds is not None or asked.checkpoint is not None:
         return asked.seconds
-    rows, width = data.n or _LOOKED_AT, asked.width or _MODEST
-    return _PATIENCE + _PASSES * 4.0 * rows * (data.d + 1) * 1.5 * width / _SPEED
+    return patience(data, asked.width)
+
+
+def patience(data: Samples | Source, width: int | None) -> float:
+    """The time limit in seconds where none is asked for: it grows with the work."""
+    return _PATIENCE + _PASSES * 4.0 * (data.n or _LOOKED_AT) * (data.d + 1) * 1.5 * (width or _MODEST) / _SPEED
 
 
 def _starts(d: int, width: int | None, sigma: Activation) -> int:

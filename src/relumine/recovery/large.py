@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.data.holdout import different_rows
-from relumine.data.sources import Chunk, Source, WithoutRows, count, take
+from relumine.data.sources import Chunk, Source, count, take
+from relumine.data.views import without
 from relumine.fit.levenberg import INTERRUPTED, minimise
 from relumine.fit.projection import project
 from relumine.fit.prune import noisy_polish
@@ -70,6 +71,8 @@ def from_few(source: Source, limit: int, problem: Problem, run: Run) -> Case:
             return _looked(case, Looked(size, n, memory=True))
         if run.over:
             return _stopped(case, Looked(size, n))
+        if case.search.hopeless and case.search.plenty(case.net.m):
+            return _looked(case, Looked(size, n))
         size = limit if status is Status.NOISY else min(_MORE * size, limit)
 
 
@@ -117,7 +120,7 @@ def _checked(source: Source, case: Case, numbers: Numbers) -> Case:
     limit = np.where(task.bent, task.rounding, 256.0 * np.finfo(float).eps)
     size = np.where(task.bent | (task.spread > 0.0), task.scale, 0.0)
     part = partial(_errors, net=case.net, scale=task.scale, limit=_ROW * limit, size=size / task.scale)
-    n, squares, off = WithoutRows(source, used).reduce(part)
+    n, squares, off = without(source, used).reduce(part)
     spread = np.sqrt(squares / max(float(n), 1.0))
     error = float(np.max(spread * task.scale / np.where(task.spread > 0.0, task.spread, task.scale)))
     together = bool((spread > 10.0 * limit).any())  # none is far off, but all are off a little

@@ -17,7 +17,7 @@ import numpy as np
 
 from relumine import planted
 from relumine.arrays import Array
-from relumine.data.holdout import set_aside, split
+from relumine.data.holdout import set_aside
 from relumine.data.sources import Samples
 from relumine.data.whiten import Whitening, whitening
 from relumine.deep import DeepNetwork
@@ -61,7 +61,7 @@ def recover_layers(samples: Samples, widths: tuple[int, ...], run: Run, starts: 
     parameters = sum((d + 1) * m for d, m in pairwise(sizes))
     _check(samples, widths, parameters)
     aside, distinct = set_aside(samples.X, run.rng)
-    used, held = split(samples, aside)
+    used, held = samples.at(np.delete(np.arange(samples.n), aside)), samples.at(aside)
     white = whitening(used.X)
     mean, spread = float(used.y.mean()), float(used.y.std()) or 1.0
     rows = _Rows(white.apply(used.X), (used.y - mean) / spread)

@@ -12,6 +12,8 @@ from relumine.network import Network, flip_columns
 from relumine.tensors.subsets import nearest_subset, some_subset
 
 LINEAR = "unit signs determined uniquely"  # the route that gives one answer
+_FITS = "unit signs found: with these no affine part is needed"
+_NONE = "this activation leaves no unit signs to choose"
 
 _ALL_FLIPS = 16  # units up to which every set of flips is looked at; beyond, those of one and two
 
@@ -44,19 +46,18 @@ def orient(net: Network, *, exact: bool = True, bias: bool = False, seconds: flo
     reflection = net.activation.reflection
     affine, M = _system(net, bias)
     size = largest_unit(net)  # M itself vanishes for even and odd activations
-    small = np.abs(affine).max() <= 1e-14 * size
-    if reflection is None or reflection.scale != 1.0 or small or not M.any():
-        return Orientation(net, float(np.abs(affine).max()) / size, "unit signs as fitted")
+    if reflection is None or reflection.scale != 1.0 or not M.any():
+        return Orientation(net, float(np.abs(affine).max()) / size, _NONE)
     singular = np.linalg.svd(M, compute_uv=False)
     flips: NDArray[np.bool_] | None
     if M.shape[0] >= net.m and singular[-1] > 1e-9 * singular[0]:
         flips, how = np.linalg.lstsq(M, -affine, rcond=None)[0] > 0.5, LINEAR
+    elif np.abs(affine).max() <= 1e-14 * size:  # as it is
+        flips, how = np.zeros(net.m, dtype=bool), _FITS
+    elif exact:
+        flips, how = some_subset(M / size, -affine / size, 1e-8, seconds=seconds), _FITS
     else:
-        how = "unit signs found: with these no affine part is needed"
-        if exact:
-            flips = some_subset(M / size, -affine / size, 1e-8, seconds=seconds)
-        else:
-            flips = nearest_subset(M / size, -affine / size, seconds=seconds)
+        flips, how = nearest_subset(M / size, -affine / size, seconds=seconds), _FITS
     if flips is None:
         return Orientation(net, float(np.abs(affine).max()) / size, "no sign pattern was found")
     turned = net.flip(np.flatnonzero(flips))

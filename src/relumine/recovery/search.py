@@ -15,10 +15,12 @@ from math import ceil, log
 
 import numpy as np
 
+from relumine.arrays import Array
 from relumine.fit.inference import structure_score
 from relumine.fit.levenberg import INTERRUPTED, Fit, Schedule, minimise
 from relumine.fit.passes import difference_squares
 from relumine.fit.prune import SEARCH, noisy_polish
+from relumine.fit.starts import few_inside
 from relumine.recovery.begin import Starts
 from relumine.recovery.otherwise import otherwise
 from relumine.recovery.rounds import STUDENT, contracted, from_the_span, renewed, signed
@@ -39,12 +41,15 @@ _FURTHER = 0.01  # of the loss of the network before: where the student of a cyc
 _ROUNDS = 3  # rounds for each start that is allowed: a round takes half the time of a start polished to the end
 # Numbers for each parameter, and the rounds after which a network that is there has been found: planted networks take
 # one or two of them from 6 on and a few from 4 on (benchmarks, docs/recover.md); below that every round may be the one.
-_TELL = ((6.0, 10), (4.0, 20))
-# Twice as many where what is left looks like noise, and more where they cost little: numbers times parameters times
-# rounds. Noise of half the spread takes up to fifty rounds at (10,10), three seconds; ten different networks for two
-# hidden layers, (10,16,16,1) with 3000 rows, took half a minute.
-_WORK = 2e7
+_TELL = ((30.0, 5), (6.0, 10), (4.0, 20))
+# Twice as many where what is left looks like noise, twenty at least, and more where they cost little: numbers times
+# parameters times rounds. Noise of half the spread takes up to fifty rounds at (10,10), three seconds; ten different
+# networks for two hidden layers, (10,16,16,1) with 3000 rows, took half a minute.
+_WORK, _AGREE = 2e7, 20
 USUAL = 20  # starts, by default
+# Numbers for each parameter that are enough for a student, rows that it begins with at least, and its steps on all of
+# them: 20 000 rows of two hidden layers took 102 s before the first width was named, and with fewer rows 20 s.
+_PLENTY, _LEAST_ROWS, _THEN = 15.0, 5000, 10
 _IDLE, _LESS = 3, 0.97  # a chain ends after so many cycles that did not bring its loss below this share of its least
 _CLOSE = 1.1  # ratio of losses within which two chains may have met, before they are polished to the end
 _MET = "it has met another"
@@ -130,7 +135,7 @@ class Search:
             # else a student that begins below its tolerance takes no step: (100,100) at n/p = 5 stayed at 5e-4
             schedule = replace(schedule, tol=min(schedule.tol, max(_FURTHER * before.loss, SEARCH.tol)))
             self.cycles += 1
-        fit = minimise(self.task.rows, self.task.shape, U, schedule, run=self.run, stage=self._name(before))
+        fit = self._fitted(U, schedule, self._name(before))
         self.trace.append((self._name(before), fit.history))
         if self.fallback is None or self.bic(fit) < self.bic(self.fallback):
             self.fallback = fit
@@ -141,6 +146,18 @@ class Search:
         note = f"{kind}, {k} units, {len(fit.history) - 1} steps, {fit.reason}"
         self._stage(self._name(before), began, fit, note)
         return fit
+
+    def _fitted(self, U: Array, schedule: Schedule, stage: str) -> Fit:
+        """A student that begins at U: where there are far more rows than it needs, on some of them, then on all."""
+        rows, shape = self.task.rows, self.task.shape
+        few = max(_LEAST_ROWS, self.needed(len(U)) * rows.n // self.task.values)
+        if rows.n < 2 * few or rows.weight is not None or schedule is not SEARCH:
+            return minimise(rows, shape, U, schedule, run=self.run, stage=stage)
+        spaced = slice(None, None, rows.n // (few + 1))  # the rows of a file may be in some order
+        some = few_inside(replace(rows, X=rows.X[spaced], Y=rows.Y[spaced]), np.eye(rows.columns - 1), few)
+        first = minimise(some.rows, shape, U, schedule, run=self.run, stage=stage)
+        fit = minimise(rows, shape, first.at.U @ some.back, replace(schedule, steps=_THEN), run=self.run, stage=stage)
+        return Fit(fit.at, replace(fit.state, history=(*first.history, *fit.history)))
 
     def _name(self, before: Fit | None) -> str:
         """The name of the present start or cycle, for the trace."""
@@ -208,7 +225,15 @@ class Search:
     def _gives_up(self, told: bool) -> bool:
         """Whether no further start will help; who asks for more than the usual number of them gets them all."""
         assert self.best is not None
-        return self.starts <= USUAL and not self.is_noise(self.best) and (told or self.otherwise)
+        return self.starts <= USUAL and not self.is_noise(self.best) and (self.otherwise or told)
+
+    def needed(self, width: int) -> int:
+        """Numbers that are enough for a student of that width; all, if there are fewer."""
+        return min(ceil(_PLENTY * self.task.parameters(width)), self.task.values)
+
+    def plenty(self, width: int) -> bool:
+        """Whether more numbers would show nothing new about a network of that width."""
+        return self.needed(width) < self.task.values
 
     def rounds_that_tell(self, width: int, most: int) -> int:
         """After so many rounds a network that is there would have been found, given the numbers for each parameter."""
@@ -221,7 +246,7 @@ class Search:
         if self.starts > USUAL:
             return most
         affordable = int(_WORK / (self.task.values * self.task.parameters(width)))
-        return max(2 * self.rounds_that_tell(width, most), affordable)
+        return max(2 * self.rounds_that_tell(width, most), _AGREE, affordable)
 
     def _only_noise(self, width: int) -> bool:
         """Whether the best fit leaves only noise, and a student that begins at it does not find more."""

@@ -61,8 +61,8 @@ class Answer:
 def settle(task: Task, at: Projection, run: Run, *, hurried: bool = False, doubtful: bool = False) -> Answer:
     """The fit as a network: with signs that leave no affine part, or an output bias alone, if there are such.
 
-    ``hurried``: a fit that was stopped on its way is not worth more time; ``doubtful``: one that is not the network is
-    worth a second of it.
+    ``hurried``: a fit that was stopped on its way, or is surely not the network, is not worth more time; ``doubtful``:
+    one that is hardly the network is worth a second of it.
     """
     net = task.shape.network(at.U, at.A, task.tau + at.tau)
     loss = at.loss / max(task.rows.norm2, np.finfo(float).tiny) if task.bent.any() else 0.0

@@ -160,7 +160,8 @@ def solve(samples: Samples, problem: Problem, run: Run) -> Case:
     began = time.perf_counter()
     if len(fit.at.U):
         run.report("signs", 0, fit.loss, len(fit.at.U))
-    answer = settle(task, fit.at, run, hurried=search.interrupted, doubtful=search.hopeless)
+    no_network = search.hopeless and search.plenty(len(fit.at.U))
+    answer = settle(task, fit.at, run, hurried=search.interrupted or no_network, doubtful=search.hopeless)
     if not hopeless:
         search.stages.append(Stage("signs", time.perf_counter() - began, answer.loss, answer.signs))
     case = close(task, answer, search, problem.width, run, rival=None if hopeless else search.rival(fit))

@@ -11,7 +11,8 @@ from relumine.activations import Activation
 from relumine.arrays import Array
 from relumine.data.digits import Digits, digits_of
 from relumine.data.holdout import same_rows, set_aside
-from relumine.data.sources import Samples, Source, WithoutRows
+from relumine.data.sources import Samples, Source
+from relumine.data.views import without
 from relumine.data.whiten import Whitening
 from relumine.fit.inference import structure_score
 from relumine.fit.passes import Model
@@ -120,7 +121,7 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     if not samples.q:
         raise InvalidInput(f"{samples.label} has no target", argument="target", remedy="name one, or pass y")
     aside, distinct = set_aside(samples.X, rng)
-    rest = WithoutRows(samples, aside)
+    rest = without(samples, aside)
     if samples.n - len(aside) <= samples.d:
         raise InvalidInput(
             f"{counted(samples.n, 'row')} {'is' if samples.n == 1 else 'are'} too few for "
@@ -178,7 +179,7 @@ def _hidden_in_the_last_digits(rows: MemoryRows, left: Array, deviation: Array, 
 
 def whole_task(source: Source, small: Task, held: NDArray[np.intp]) -> Task:
     """The problem of all rows but those set aside, on the scale of the small one."""
-    rows, plain, tau, white = prepare_source(WithoutRows(source, held), small.scale)
+    rows, plain, tau, white = prepare_source(without(source, held), small.scale)
     bent = small.bent | (np.sqrt(rows.squares() / rows.total) > _FLAT_EVERYWHERE)
     rows = rows.over(np.where(bent, 1.0, np.inf))
     small = replace(_plain(small), groups=None)  # of its rows, not of these

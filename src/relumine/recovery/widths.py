@@ -22,6 +22,11 @@ from relumine.results import Stage, WidthEvidence
 # So the width changes, at most so many times; to a quarter more units where the evidence names the same width again.
 _OPEN, _TURNS, _WIDER = 20, 3, 1.25
 _WIDE = 16  # units from which a student that did not collapse is reason to ask for another explanation
+# Units from which a slow fall of the loss ends the search: twice as many leave more than this share of it. Planted
+# networks of k … 2k units left at most 0.35 at k, 2k … 4k units 0.49 … 0.68 (d = 2 … 20, m = 30 … 200); two hidden
+# layers 0.5 … 0.7, trees 0.9, a maximum 0.7. Then four times the units are needed: numbers times parameters squared
+# that are affordable are ten seconds.
+_TOLD, _SLOW, _DEAR = 64, 0.4, 5e10
 _PAST = 5  # widths in a row, below the best one, that must be worse before smaller ones are not looked at
 _STRIDE = 16  # share of the units left out between two widths that are looked at; below so many, one at a time
 
@@ -41,12 +46,9 @@ def _any_width(search: Search) -> Fit | None:
     widest = search.task.widest(0.7)
     k, last, students = min(4, max(widest, 1)), float("inf"), []
     while True:
-        tries = [search.student(k, k, schedule=SEARCH)]
-        while tries[-1].loss > SEARCH.tol and len(tries) < 2 and not search.over():
-            tries.append(search.student(k, k, schedule=SEARCH))
+        fit = _student(search, k)
         if search.over():
             return search.best
-        fit = min(tries, key=lambda f: f.loss)
         if fit.loss <= SEARCH.tol:
             exact = _walk(search, fit)
             if exact is not None or search.interrupted:
@@ -54,10 +56,13 @@ def _any_width(search: Search) -> Fit | None:
         students.append(fit)
         if k >= _WIDE and search.starts <= USUAL and search.otherwise:
             return _approximation(search, fit)
+        if search.bic(fit) < last and search.starts <= USUAL and _too_wide(search, students):
+            return _given_up(search, *students[-2:])
         if k >= widest or search.bic(fit) > last:
             break
         k, last = min(2 * k, widest), search.bic(fit)
-    for fit in students[-2:]:
+    # where few rows are left for each parameter, students stick, and another one may lead to a better network
+    for fit in students[-1:] if search.plenty(k) else students[-2:]:
         _walk(search, fit)
     if search.interrupted:
         return search.best
@@ -67,6 +72,34 @@ def _any_width(search: Search) -> Fit | None:
     if not width:
         return search.affine()
     return _in_turn(search, width, widest)
+
+
+def _student(search: Search, k: int) -> Fit:
+    """A student of k units; the better of two where the first did not collapse, unless twice as many units will."""
+    first = search.student(k, k, schedule=SEARCH)
+    if first.loss <= SEARCH.tol or search.over() or (k > _WIDE and search.plenty(2 * k)):
+        return first
+    return min(first, search.student(k, k, schedule=SEARCH), key=lambda fit: fit.loss)
+
+
+def _too_wide(search: Search, students: list[Fit]) -> bool:
+    """Whether the loss falls so slowly that no network of up to twice the units is there, and more would be dear."""
+    k = len(students[-1].at.U)
+    if k < _TOLD or students[-1].loss <= _SLOW * students[-2].loss:
+        return False
+    p = search.task.parameters(4 * k)
+    return search.needed(4 * k) * float(p) ** 2 > _DEAR
+
+
+def _given_up(search: Search, narrow: Fit, fit: Fit) -> Fit:
+    """The last student, as an approximation, with a word on what was not looked for."""
+    k = len(fit.at.U)
+    search.notes.append(
+        f"the search ended early: {k // 2} units leave {narrow.loss:.2g} of what the affine fit leaves and {k} units "
+        f"{fit.loss:.2g}, so there is hardly a network of at most {2 * k} units; width= looks for a wider one"
+    )
+    search.hopeless, search.agreeing, search.best = True, 0, fit
+    return fit
 
 
 def _in_turn(search: Search, width: int, widest: int) -> Fit | None:

@@ -224,9 +224,17 @@ def scientific(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people."""
-    if seconds < 60.0:
+    """Seconds for people.
+
+    Examples
+    --------
+    >>> [duration(seconds) for seconds in (0.034, 12.3, 75.0, 1500.0, 9000.0)]
+    ['0.034 s', '12 s', '1 min 15 s', '25 min', '2.5 h']
+    """
+    if seconds < 59.5:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 180.0:  # so that a clock that is drawn anew is seen to go
+        return f"{int(seconds) // 60} min {int(seconds) % 60} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 

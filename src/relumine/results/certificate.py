@@ -61,12 +61,22 @@ class Certificate:
         return f"confirmed by {rows}" + (open_share if self.unseen < 1.0 else "")
 
     def __str__(self) -> str:
+        return self.told()
+
+    def told(self, message: str = "") -> str:
+        """The evidence in words, without the figures that a ``message`` above it has given.
+
+        Examples
+        --------
+        >>> print(Certificate(1e-15, 20, condition=46.0).told("1 unit; error 1.0e-15 of the spread of y on 20 rows."))
+        condition of the fit 46
+        """
         lines = []
-        if np.isfinite(self.residual):
+        if np.isfinite(self.residual) and "of the spread of y on " not in message:
             rows = counted(self.rows, "row")
             lines.append(f"error on unseen rows {self.residual:.3g} of the spread of y, on {rows} kept out of the fit")
         lines += [self.evidence] if self.evidence else []
-        if self.noise > 0.0:
+        if self.noise > 0.0 and "noise of standard deviation " not in message:
             lines.append(f"standard deviation of what is left {self.noise:.3g}, on the scale of y")
         if np.isfinite(self.condition):
             lines.append(f"condition of the fit {self.condition:.2g}")

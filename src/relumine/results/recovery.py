@@ -128,7 +128,7 @@ class Recovery:
         """The result in words for a terminal, with the advice of whoever tells it."""
         head = f"{self.headline.removesuffix('.')} ({self.method}, {self.seconds:.1f} s)"
         next_step = () if self.status is Status.EXACT else (f"advice: {line}" for line in advice)  # nothing left to do
-        return "\n".join(part for part in (head, self.message, str(self.certificate), *next_step) if part)
+        return "\n".join(part for part in (head, self.message, self.certificate.told(self.message), *next_step) if part)
 
     def __str__(self) -> str:
         return self.told((self.advice,))

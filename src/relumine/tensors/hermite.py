@@ -107,16 +107,13 @@ def squared_norms(X: Array, degree: int) -> Array:
 
 @lru_cache(maxsize=64)
 def identity_power(d: int, r: int) -> SymmetricTensor:
-    """sym(I^{⊗r}), of order 2r."""
-    if r == 0:
-        return SymmetricTensor(np.ones(1), d, 0)
+    """sym(I^{⊗r}), of order 2r ≥ 2."""
     identity = SymmetricTensor.from_dense(np.eye(d))
     return identity if r == 1 else identity_power(d, r - 1) @ identity
 
 
 def product_tensor(M: Array, a: int, b: int, lower: list[SymmetricTensor]) -> SymmetricTensor:
-    """E[y He_{a+b}] from the matrix M = E[y h_a h_bᵀ] of degree-a and degree-b features and the tensors
-    below.
+    """E[y He_{a+b}] from the matrix M = E[y h_a h_bᵀ] of degree-a and degree-b features and the tensors below.
 
     sym(He_a ⊗ He_b) = Σ_r r! C(a,r) C(b,r) sym(He_{a+b−2r} ⊗ I^{⊗r}); the r = 0 term is what we want, and the
     others are the already known ``lower[a+b−2r]``. So order 2h costs one GEMM of degree-h features.

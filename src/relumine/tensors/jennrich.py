@@ -45,12 +45,7 @@ def singular_values(T: SymmetricTensor, order: int) -> Array:
 
 
 def jennrich(
-    T: SymmetricTensor,
-    order: int,
-    rank: int,
-    rng: int | np.random.Generator | None = None,
-    *,
-    contractions: int = 12,
+    T: SymmetricTensor, order: int, rank: int, rng: int | np.random.Generator | None = None, *, contractions: int = 12
 ) -> RankOneTerms:
     """Decompose T = Σ_{i≤rank} α_i u_i^{⊗(2ℓ+z)} with {u_i^{⊗ℓ}} linearly independent (Awasthi, Claim 4.4).
 
@@ -124,9 +119,7 @@ def common_factors(slices: Array, rng: np.random.Generator) -> tuple[Array, floa
 
 
 def _root(p: Array, d: int, order: int) -> Array:
-    """The unit u with u^{⊗ℓ} closest in direction to the packed tensor p: the leading left singular
-    vector.
-    """
+    """The unit u with u^{⊗ℓ} closest in direction to the packed tensor p: the leading left singular vector."""
     if order == 1:
         return np.asarray(p / max(float(np.linalg.norm(p)), np.finfo(float).tiny))
     left, _, _ = np.linalg.svd(SymmetricTensor(p, d, order).flatten(1, order - 1), full_matrices=False)

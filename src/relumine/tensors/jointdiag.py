@@ -1,6 +1,4 @@
-"""Non-orthogonal joint diagonalisation of symmetric, possibly indefinite matrices: M_l = Σ_i d_{li} u_i
-u_iᵀ.
-"""
+"""Non-orthogonal joint diagonalisation of symmetric, possibly indefinite matrices: M_l = Σ_i d_{li} u_i u_iᵀ."""
 
 from __future__ import annotations
 
@@ -72,9 +70,7 @@ def joint_diagonalise(
 
 
 def _start(M: Array, rng: np.random.Generator, contractions: int) -> Array:
-    """B = (factors)⁻¹ from the pair with real eigenvalues and the least left over; else from one
-    eigenbasis.
-    """
+    """B = (factors)⁻¹ from the pair with real eigenvalues and the least left over; else from one eigenbasis."""
     tries = []
     for _ in range(contractions):
         P, _, complex_pairs = common_factors(M, rng)

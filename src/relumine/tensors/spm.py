@@ -43,8 +43,7 @@ def subspace_power(
     steps: int = 2000,
     distance: float = 1e-2,
 ) -> tuple[Array, Array]:
-    """Unit rows u with u^{⊗ℓ} in (or nearly in) the span of ``basis``, and ‖P u^{⊗ℓ}‖ ≤ 1 for each, best
-    first.
+    """Unit rows u with u^{⊗ℓ} in (or nearly in) the span of ``basis``, and ‖P u^{⊗ℓ}‖ ≤ 1 for each, best first.
 
     x ← normalise(P(x^{⊗ℓ})·x^{ℓ−1} + γx) climbs ‖P x^{⊗ℓ}‖ on the sphere; the value is 1 exactly at the
     powers in the span. Convergence is linear; :func:`~relumine.tensors.refine.refine_terms` adds the last

@@ -17,7 +17,7 @@ Bits = NDArray[np.bool_]
 
 
 _BITS = 20  # at most 2^20 candidates are enumerated at once
-_MOST = 1 << 16  # subsets listed before giving up
+_MOST = 1 << 16  # subsets listed before giving up: signs with so many others are open anyway
 
 
 def subsets(Q: Array, t: Array, tol: float) -> Bits:

@@ -83,9 +83,7 @@ def _merge(d: int, orders: tuple[int, ...]) -> tuple[Index, Array]:
 
 
 def symmetrize(M: Array, d: int, orders: tuple[int, ...]) -> SymmetricTensor:
-    """The symmetric part of a flattened tensor: the adjoint, and left inverse, of
-    :meth:`SymmetricTensor.flatten`.
-    """
+    """The symmetric part of a flattened tensor: the adjoint, and left inverse, of :meth:`SymmetricTensor.flatten`."""
     where, factor = _merge(d, orders)
     total = sum(orders)
     sums = np.bincount(where, factor * M.ravel(), minlength=packed_size(d, total))
@@ -216,14 +214,11 @@ class SymmetricTensor:
         return T
 
     def transform(self, V: Array) -> SymmetricTensor:
-        """T(V, …, V) for V of shape (r, d): the tensor of Σ λ_i (V u_i)^{⊗k} when T = Σ λ_i u_i^{⊗k}."""
+        """T(V, …, V) for V (r, d) and orders from 1 on: the tensor of Σ λ_i (V u_i)^{⊗k} when T = Σ λ_i u_i^{⊗k}."""
         dense = self.dense()
         for _ in range(self.order):  # contracting the first mode appends its image as the last
             dense = np.tensordot(dense, V, axes=(0, 1))
-        return SymmetricTensor.from_dense(dense, check=False) if self.order else self._over(V.shape[0])
-
-    def _over(self, d: int) -> SymmetricTensor:
-        return SymmetricTensor(self.entries, d, self.order)
+        return SymmetricTensor.from_dense(dense, check=False)
 
     def __add__(self, other: SymmetricTensor) -> SymmetricTensor:
         if (self.d, self.order) != (other.d, other.order):

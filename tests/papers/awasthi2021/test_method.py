@@ -330,3 +330,11 @@ def test_thresholds_can_be_overridden() -> None:
     found: Recovery = recover_awasthi(X, Y, 2, rng=0, thresholds={"eta1": 1e9})
     assert found.network.m == 0
     assert found.thresholds.eta1 == (1e9, 1e9)
+
+
+@pytest.mark.parametrize("n", [8, 10, 14])
+def test_two_rows_to_check_by_are_no_error_and_no_proof(n: int) -> None:
+    truth = planted.network(2, 1, rng=0)
+    found = recover_awasthi(*planted.sample(truth, n, rng=1), width=1, rng=0)
+    assert found.certificate.rows == 2
+    assert found.status is Status.UNDERDETERMINED

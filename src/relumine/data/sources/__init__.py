@@ -2,7 +2,6 @@
 
 from relumine.data.sources.chunks import Chunk, Source
 from relumine.data.sources.gather import count, fits, materialise, take
-from relumine.data.sources.local import WithoutRows
 from relumine.data.sources.opening import open_source
 from relumine.data.sources.samples import Samples, as_samples
 
@@ -10,7 +9,6 @@ __all__ = [
     "Chunk",
     "Samples",
     "Source",
-    "WithoutRows",
     "as_samples",
     "count",
     "fits",

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
+from relumine.arrays import slices
 from relumine.data.sources.checks import RawRows, check_shapes, real_numbers
-from relumine.data.sources.chunks import slices
-from relumine.data.sources.columns import pick
+from relumine.data.sources.columns import Named, pick
 from relumine.data.sources.local import LocalSource
 from relumine.data.sources.samples import as_samples
 from relumine.results import InvalidInput
@@ -49,20 +49,20 @@ class MappedSource(LocalSource):
 class ColumnsSource(LocalSource):
     """Some columns of one mapped array (n, k) as inputs, others as targets; they are called x0 … x(k−1)."""
 
-    def __init__(self, path: Path, target: Any, features: Any, weight: Any, **options: Any) -> None:
+    def __init__(self, path: Path, named: Named, **options: Any) -> None:
         self.values, self.path = _map(path), path
         names = npy_names(path, self.values.shape)
-        columns = pick(str(path), dict.fromkeys(names), target, features, weight)
+        columns = pick(str(path), dict.fromkeys(names), named)
         place = {name: j for j, name in enumerate(names)}
         self.inputs, self.outputs = ([place[c] for c in group] for group in (columns.features, columns.targets))
-        self.weight = None if weight is None else place[weight]
+        self.weight = None if columns.weight is None else place[columns.weight]
         self.kinds = self.kinds._replace(targets=columns.targets)
         super().__init__(
             len(self.inputs),
             len(self.outputs),
             vector=columns.vector,
             n=len(self.values),
-            weighted=weight is not None,
+            weighted=columns.weight is not None,
             names=columns.features,
             label=str(path),
             **options,
@@ -120,18 +120,18 @@ def open_arrays(X: ArrayLike, y: ArrayLike, weight: ArrayLike | None, **options:
     return MappedSource(X, y, weights, names=names, **options)
 
 
-def open_npy(path: Path, y: Any, target: Any, features: Any, weight: Any, **options: Any) -> LocalSource:
+def open_npy(path: Path, y: Any, named: Named, **options: Any) -> LocalSource:
     """``path`` holds X, and y is an array or another npy file; or it holds all columns, called x0, x1, …"""
-    if y is None and target is None:
+    if y is None and named.target is None:
         raise InvalidInput(
             f"{path} holds one array",
             argument="y",
             remedy="pass y too (an array or another npy file), or name the target= column among x0, x1, …",
         )
-    if target is not None:
-        return ColumnsSource(path, target, features, weight, **options)
+    if named.target is not None:
+        return ColumnsSource(path, named, **options)
     labels = _map(Path(y)) if isinstance(y, str | Path) else real_numbers("y", y, copy=False)
-    weights = None if weight is None else real_numbers("sample_weight", weight, copy=False)
+    weights = None if named.weight is None else real_numbers("sample_weight", named.weight, copy=False)
     return MappedSource(_map(path), labels, weights, where=str(path), label=str(path), **options)
 
 

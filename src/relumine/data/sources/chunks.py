@@ -134,15 +134,19 @@ def gather(chunks: Iterator[Chunk], most: int | None, label: str) -> Chunk:
     return Chunk(X, Y, weight).at(slice(0, filled))
 
 
-def slices(n: int, rows: int) -> list[slice]:
-    """n rows in blocks of at most ``rows``.
+def picked(chunks: Iterator[Chunk], indices: NDArray[np.intp], label: str) -> Chunk:
+    """The rows of these numbers (increasing) among those of a pass, which are counted from 0."""
 
-    Examples
-    --------
-    >>> slices(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
-    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+    def parts() -> Iterator[Chunk]:
+        seen = filled = 0
+        for chunk in chunks:
+            upto = int(np.searchsorted(indices, seen + len(chunk.Y)))
+            yield chunk.at(indices[filled:upto] - seen)
+            seen, filled = seen + len(chunk.Y), upto
+        if filled < len(indices):
+            raise InvalidInput(f"{label} has no row {indices[filled]}")
+
+    return gather(parts(), len(indices), label)
 
 
 def read_ahead(items: Iterator[T], depth: int = AHEAD) -> Iterator[T]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,8 +22,13 @@ class Text(NamedTuple):
     remedy: str = TEXT
 
 
-class Except(tuple[str, ...]):
-    """Column names that are not inputs: the inputs are all others (see ``ignore`` in ``open_source``)."""
+class Named(NamedTuple):
+    """Columns by name, as a user gives them (see ``open_source``); without ``features`` all others are inputs."""
+
+    target: str | Sequence[str] | None = None
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+    weight: Any = None
 
 
 @dataclass(frozen=True)
@@ -41,26 +46,26 @@ class Columns:
         return [*self.features, *self.targets, *([] if self.weight is None else [self.weight])]
 
 
-def pick(where: str, schema: dict[str, Text | None], target: Any, features: Any, weight: Any) -> Columns:
+def pick(where: str, schema: dict[str, Text | None], named: Named) -> Columns:
     """Columns by name from those that there are (name: None, or why a column is not numeric).
 
     Examples
     --------
-    >>> pick("a.csv", {"u": None, "v": None, "y": None}, "y", None, None).features
+    >>> pick("a.csv", {"u": None, "v": None, "y": None}, Named("y")).features
     ('u', 'v')
     """
+    target, features, ignore, weight = named
     if target is None:
         raise InvalidInput(f"name the target= column of {where}; it has: {listed(schema)}", argument="target")
     if weight is not None and not isinstance(weight, str):
         raise InvalidInput("sample_weight for files and dataframes is the name of a column", argument="sample_weight")
     targets = (target,) if isinstance(target, str) else tuple(target)
-    left_out = features if isinstance(features, Except) else ()
-    others = tuple(c for c in schema if c not in targets and c != weight and c not in left_out)
-    inputs = others if features is None or isinstance(features, Except) else tuple(features)
+    others = tuple(c for c in schema if c not in targets and c != weight and c not in ignore)
+    inputs = others if features is None else tuple(features)
     columns = Columns(inputs, targets, weight, isinstance(target, str))
     groups = {"features": inputs, "target": targets, "sample_weight": () if weight is None else (weight,)}
     argument = {c: name for name, group in groups.items() for c in group}
-    missing = [c for c in (*columns.all, *left_out) if c not in schema]
+    missing = [c for c in (*columns.all, *ignore) if c not in schema]
     if missing:
         raise InvalidInput(
             f"{where} has no column {missing[0]!r}; it has: {listed(schema)}",

@@ -30,7 +30,7 @@ _COUNTED = "put a number in its place (days since the first, say)"
 _REMEDIES = {_ADORNED: PLAINLY, _DATE: _COUNTED, r"^=": "save its values, not its formulas"}
 _PACKED = (".gz", ".bz2", ".zst")
 _BLOCK = 1 << 24  # bytes parsed at once: a line must fit, and more is memory
-_LINES_IN_BLOCK = 4  # of the longest line seen
+_LINES_IN_BLOCK = 4  # of the longest line seen: a block must hold a line whole, and later ones may be longer
 
 
 class Csv:

@@ -18,7 +18,7 @@ from relumine.results import InvalidInput
 
 _SAMPLE = 1 << 16  # bytes that show the dialect, and more if the first line is longer
 _LONGEST = 1 << 26  # bytes of a first line: some four million columns
-_LINES = 50  # lines looked at
+_LINES = 50  # lines looked at: a mark that each of so many has equally often separates columns
 _DELIMITERS = "\t;|,"  # the comma last: it may also be a decimal mark
 _COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"  # a number with a decimal comma
 _COMMENT = "#"
@@ -64,6 +64,7 @@ def sniff(path: str, delimiter: str | None = None, decimal: str | None = None) -
     lines = [line for line in lines[skipped:] if line.strip()][:_LINES]
     if not lines:
         raise InvalidInput(f"{path} holds comments only, and no rows")
+    _no_title(lines, delimiter, decimal, path)
     found = _delimiter(lines, decimal) if delimiter is None else delimiter
     cells = [_cells(line, found, path) for line in lines]
     mark = _decimal(cells[1:], found) if decimal is None else decimal
@@ -89,6 +90,22 @@ def sniff(path: str, delimiter: str | None = None, decimal: str | None = None) -
         said.append(f"no header: the first line holds numbers, so columns are called {names[0]} … {names[-1]}")
     longest = max(len(line.encode()) for line in lines)
     return Dialect(found, mark, names, named, encoding, skipped, longest, tuple(said))
+
+
+def _no_title(lines: list[str], delimiter: str | None, decimal: str | None, path: str) -> None:
+    """Refuse a first line of one field above names and rows of several: it is a title."""
+    below = lines[1:]
+    if len(below) < 2:
+        return
+    found = _delimiter(below, decimal) if delimiter is None else delimiter
+    cells = [_cells(line, found, path) for line in below]
+    fields, names = {len(row) for row in cells}, [cell for cell in cells[0] if not _is_number(cell, decimal or ".")]
+    if found != " " and fields != {1} and len(fields) == 1 and names and len(_cells(lines[0], found, path)) == 1:
+        raise InvalidInput(
+            f"{path}: the first line, {lines[0].strip()[:60]!r}, looks like a title; the lines below it have "
+            f"{min(fields)} columns",
+            remedy="remove it, so that the first line is the names of the columns",
+        )
 
 
 def open_text(path: str, encoding: str = "utf-8", squeeze: bool = False) -> Any:

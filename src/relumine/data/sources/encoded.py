@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.data.sources.checks import Kinds, RawRows, check_rows
-from relumine.data.sources.columns import EMPTY, MOST, Columns, Text, frame_schema, pick
+from relumine.data.sources.columns import EMPTY, MOST, Columns, Named, Text, frame_schema, pick
 from relumine.data.sources.csv_files import Csv
 from relumine.data.sources.samples import Samples, as_samples
 from relumine.data.sources.tables import find_files, reader_of
@@ -20,15 +20,13 @@ from relumine.results import InvalidInput, counted
 Levels = bool | Mapping[str, list[str]]  # whether text is turned into columns, or which texts of which column are
 
 
-def encoded_files(
-    paths: Any, target: Any, features: Any, weight: Any, one_hot: Levels, impute: str | None, **options: Any
-) -> Samples:
+def encoded_files(paths: Any, named: Named, one_hot: Levels, impute: str | None, **options: Any) -> Samples:
     """The columns of files, read into memory."""
     dialect = {name: options.pop(name, None) for name in ("delimiter", "decimal")}
     files, skip = find_files(paths), options["bad_rows"] == "skip"
     reader = reader_of(files, skip, **dialect)
     schema = reader.schema(files[0])
-    columns = pick(files[0], _allowed(schema, target, weight, one_hot), target, features, weight)
+    columns = pick(files[0], _allowed(schema, named, one_hot), named)
     parts = []
     for path in files:
         blocks = (
@@ -49,20 +47,18 @@ def encoded_files(
     return _samples(values, columns, text, one_hot, impute, options, place)
 
 
-def encoded_frame(
-    frame: Any, target: Any, features: Any, weight: Any, one_hot: Levels, impute: str | None, **options: Any
-) -> Samples:
+def encoded_frame(frame: Any, named: Named, one_hot: Levels, impute: str | None, **options: Any) -> Samples:
     """The columns of a dataframe in memory."""
     schema = frame_schema(frame)
-    columns = pick("the dataframe", _allowed(schema, target, weight, one_hot), target, features, weight)
+    columns = pick("the dataframe", _allowed(schema, named, one_hot), named)
     values = {name: frame[name].to_numpy() for name in columns.all}
     text = {c for c in columns.features if schema[c] is not None}
     return _samples(values, columns, text, one_hot, impute, options, ("", 0))
 
 
-def _allowed(schema: dict[str, Text | None], target: Any, weight: Any, one_hot: Levels) -> dict[str, Text | None]:
+def _allowed(schema: dict[str, Text | None], named: Named, one_hot: Levels) -> dict[str, Text | None]:
     """The schema in which text may be an input, but neither target nor weight; a column without values stays none."""
-    own = {target, weight} if isinstance(target, str) else {*(target or ()), weight}
+    own = {named.weight, *([named.target] if isinstance(named.target, str) else named.target or ())}
     empty = {name for name, kind in schema.items() if kind is not None and kind.holds == EMPTY}
     return {name: kind if name in own | empty or not one_hot else None for name, kind in schema.items()}
 

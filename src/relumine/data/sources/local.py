@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.data.sources.checks import Kinds, RawRows, check_rows
-from relumine.data.sources.chunks import AHEAD, Change, Chunk, Part, Source, add_up, join, read_ahead
+from relumine.data.sources.chunks import AHEAD, Change, Chunk, Part, Source, add_up, join, picked, read_ahead
 from relumine.results import InvalidInput
 
 NUMBERS = 1 << 20  # numbers in a chunk, 8 MB: larger ones are not read faster, and four of them are in memory
@@ -106,19 +106,7 @@ class LocalSource:
 
     def rows_at(self, indices: NDArray[np.intp]) -> Chunk:
         """The rows of these numbers."""
-        X, Y, weight = np.empty((len(indices), self.d), self.dtype), np.empty((len(indices), self.q)), None
-        filled = 0
-        for chunk in self._read():
-            upto = int(np.searchsorted(indices, chunk.first + len(chunk.Y)))
-            here = indices[filled:upto] - chunk.first
-            X[filled:upto], Y[filled:upto] = chunk.X[here], chunk.Y[here]
-            if chunk.weight is not None:
-                weight = np.empty(len(indices)) if weight is None else weight
-                weight[filled:upto] = chunk.weight[here]
-            filled = upto
-        if filled < len(indices):
-            raise InvalidInput(f"{self.label} has no row {indices[filled]}")
-        return Chunk(X, Y, weight)
+        return picked(self._read(), indices, self.label)
 
     def map(self, change: Change, d: int | None = None, dropped: int = 0) -> Source:
         """Changed on every pass: the rows are not kept here."""
@@ -146,7 +134,7 @@ class Mapped:
         return self.source.skipped
 
     def chunks(self, rows: int | None = None) -> Iterator[Chunk]:
-        """One pass; ``first`` numbers the rows of the whole source."""
+        """One pass."""
         return (self.change(chunk) for chunk in self.source.chunks(rows))
 
     def reduce(self, part: Part) -> tuple[Array, ...]:
@@ -162,36 +150,14 @@ class Mapped:
         return first.at(slice(0, rows))
 
     def rows_at(self, indices: NDArray[np.intp]) -> Chunk:
-        """Rows by their number in the whole source."""
+        """Rows by their number after the change."""
+        if self.dropped:
+            return picked(self.chunks(), indices, self.label)
         return self.change(self.source.rows_at(indices))
 
     def map(self, change: Change, d: int | None = None, dropped: int = 0) -> Source:
         """Both changes, kept where the source keeps its rows."""
         return self.source.map(Then(self.change, change), d, self.dropped + dropped)
-
-
-class WithoutRows(Mapped):
-    """A source without the rows of some numbers (increasing); the others keep their numbers, and nothing is copied.
-
-    :class:`relumine.data.views.Without` numbers them anew.
-    """
-
-    def __init__(self, source: Source, numbers: NDArray[np.intp]) -> None:
-        super().__init__(source, partial(leave_out, numbers=numbers), dropped=len(numbers))
-
-    def rows_at(self, indices: NDArray[np.intp]) -> Chunk:
-        """Rows by their number in the whole source, also those that passes leave out."""
-        return self.source.rows_at(indices)
-
-
-def leave_out(chunk: Chunk, numbers: NDArray[np.intp]) -> Chunk:
-    """The chunk without the rows of these numbers."""
-    low, high = np.searchsorted(numbers, [chunk.first, chunk.first + len(chunk.Y)])
-    if low == high:
-        return chunk
-    kept = np.ones(len(chunk.Y), dtype=bool)
-    kept[numbers[low:high] - chunk.first] = False
-    return chunk.at(kept)
 
 
 def _part_of_changed(chunk: Chunk, part: Part, change: Change) -> tuple[Array, ...]:

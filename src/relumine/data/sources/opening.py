@@ -11,7 +11,7 @@ import numpy as np
 from relumine.arguments import is_whole, one_of
 from relumine.data.sources.arrays import open_arrays, open_npy, open_npz
 from relumine.data.sources.chunks import Source
-from relumine.data.sources.columns import Except, frame_schema, pick
+from relumine.data.sources.columns import Named, frame_schema, pick
 from relumine.data.sources.streams import StreamSource
 from relumine.results import InvalidInput
 
@@ -104,8 +104,8 @@ def open_source(
     _check_taken(kind, X, given)
     if isinstance(X, Source):
         return X
-    names = Except(ignore) if ignore is not None else features
-    return kind.open(X, given | {"features": names}, {"bad_rows": bad_rows, "storage": storage, "chunk": chunk})
+    named = Named(target, features, ignore or (), sample_weight)
+    return kind.open(X, named, given, {"bad_rows": bad_rows, "storage": storage, "chunk": chunk})
 
 
 def _check_values(bad_rows: str, storage: str, chunk: Any, given: dict[str, Any]) -> None:
@@ -127,11 +127,11 @@ def _check_values(bad_rows: str, storage: str, chunk: Any, given: dict[str, Any]
 
 
 class _Kind(NamedTuple):
-    """``what`` it is, in words; the arguments it ``takes``; ``open``: X, those arguments, how to read → a source."""
+    """``what`` it is, in words; the arguments it ``takes``; ``open``: X, columns, other arguments, how to read."""
 
     what: str
     takes: tuple[str, ...]
-    open: Callable[[Any, dict[str, Any], dict[str, Any]], Source]
+    open: Callable[[Any, Named, dict[str, Any], dict[str, Any]], Source]
 
 
 def _kind(X: Any, given: dict[str, Any]) -> _Kind:
@@ -176,68 +176,61 @@ def _check_taken(kind: _Kind, X: Any, given: dict[str, Any]) -> None:
         raise InvalidInput(f"{min(encoded)}= reads all rows into memory, and engine= does not", argument="engine")
 
 
-def _open_arrays(X: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
-    weight = given.get("sample_weight")
+def _open_arrays(X: Any, named: Named, given: dict[str, Any], options: dict[str, Any]) -> Source:
     if "y" not in given:
         raise InvalidInput(f"y is missing: with X an array pass y too (X is a {type(X).__name__})", argument="y")
-    if isinstance(weight, str):
+    if isinstance(named.weight, str):
         raise InvalidInput(
             "sample_weight names a column only with files; with arrays pass the weights", argument="sample_weight"
         )
-    return open_arrays(X, given["y"], weight, **options)
+    return open_arrays(X, given["y"], named.weight, **options)
 
 
-def _open_npy(X: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
-    path, weight = _existing(X), given.get("sample_weight")
-    return open_npy(path, given.get("y"), given.get("target"), given["features"], weight, **options)
+def _open_npy(X: Any, named: Named, given: dict[str, Any], options: dict[str, Any]) -> Source:
+    return open_npy(_existing(X), given.get("y"), named, **options)
 
 
-def _open_npz(X: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
-    return open_npz(_existing(X), given.get("target"), given.get("sample_weight"), **options)
+def _open_npz(X: Any, named: Named, given: dict[str, Any], options: dict[str, Any]) -> Source:
+    return open_npz(_existing(X), named.target, named.weight, **options)
 
 
-def _open_tables(X: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
-    target, features, weight = given.get("target"), given["features"], given.get("sample_weight")
+def _open_tables(X: Any, named: Named, given: dict[str, Any], options: dict[str, Any]) -> Source:
     options = options | {name: given[name] for name in ("delimiter", "decimal") if name in given}
     if {"one_hot", "impute"} & set(given):
         from relumine.data.sources.encoded import encoded_files
 
-        encoding = given.get("one_hot", False), given.get("impute")
-        return encoded_files(X, target, features, weight, *encoding, **options)
+        return encoded_files(X, named, given.get("one_hot", False), given.get("impute"), **options)
     if "engine" in given:
         from relumine.data.dask import open_files
 
-        return open_files(X, target, features, weight, given.get("client"), **options)
+        return open_files(X, named, given.get("client"), **options)
     from relumine.data.sources.tables import open_tables
 
-    return open_tables(X, target, features, weight, **options)
+    return open_tables(X, named, **options)
 
 
-def _open_dask(X: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
+def _open_dask(X: Any, named: Named, given: dict[str, Any], options: dict[str, Any]) -> Source:
     from relumine.data.dask import open_collection
 
-    target, features, weight = given.get("target"), given["features"], given.get("sample_weight")
-    return open_collection(X, given.get("y"), target, features, weight, given.get("client"), **options)
+    return open_collection(X, given.get("y"), named, given.get("client"), **options)
 
 
-def _open_frame(frame: Any, given: dict[str, Any], options: dict[str, Any]) -> Source:
+def _open_frame(frame: Any, named: Named, given: dict[str, Any], options: dict[str, Any]) -> Source:
     """A dataframe in memory."""
-    target, features, weight = given.get("target"), given["features"], given.get("sample_weight")
     if {"one_hot", "impute"} & set(given):
         from relumine.data.sources.encoded import encoded_frame
 
-        encoding = given.get("one_hot", False), given.get("impute")
-        return encoded_frame(frame, target, features, weight, *encoding, **options)
-    columns = pick("the dataframe", frame_schema(frame), target, features, weight)
+        return encoded_frame(frame, named, given.get("one_hot", False), given.get("impute"), **options)
+    columns = pick("the dataframe", frame_schema(frame), named)
     y = frame[list(columns.targets)].to_numpy(dtype=np.float64)
-    weights = None if weight is None else frame[weight].to_numpy(dtype=np.float64)
+    weights = None if columns.weight is None else frame[columns.weight].to_numpy(dtype=np.float64)
     return open_arrays(frame[list(columns.features)], y[:, 0] if columns.vector else y, weights, **options)
 
 
 _COLUMNS = ("target", "features", "ignore", "sample_weight")
-_SOURCE = _Kind("a source that is open already", (), lambda X, given, options: X)
+_SOURCE = _Kind("a source that is open already", (), lambda X, named, given, options: X)
 _ARRAYS = _Kind("arrays", ("y", "sample_weight"), _open_arrays)
-_CHUNKS = _Kind("chunks", (), lambda X, given, options: StreamSource(X, **options))
+_CHUNKS = _Kind("chunks", (), lambda X, named, given, options: StreamSource(X, **options))
 _FRAME = _Kind("a dataframe whose columns are named", (*_COLUMNS, "one_hot", "impute"), _open_frame)
 _NPY = _Kind("an npy file", ("y", *_COLUMNS), _open_npy)
 _NPZ = _Kind("an npz file", ("target", "sample_weight"), _open_npz)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.sources.checks import LARGE, Kinds, RawRows, check_rows, check_shapes, real_numbers
-from relumine.data.sources.chunks import Change, Chunk, gather, slices
+from relumine.data.sources.chunks import Change, Chunk, gather
 from relumine.data.sources.local import NUMBERS, LocalSource, Mapped
 from relumine.results import InvalidInput
 
@@ -52,6 +52,11 @@ class Samples(LocalSource):
     def y(self) -> Array:
         """The targets, (n,) or (n, q)."""
         return self.Y[:, 0] if self.vector else self.Y
+
+    def at(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Samples:
+        """Some of the rows, by their numbers or by a mask."""
+        X, Y, weight, _ = Chunk(self.X, self.Y, self.weight).at(rows)
+        return Samples(X, Y[:, 0] if self.vector else Y, weight, self.names)
 
     def chunks(self, rows: int | None = None) -> Iterator[Chunk]:
         """Views of the arrays."""

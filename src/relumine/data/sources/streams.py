@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.sources.checks import RawRows, check_rows
-from relumine.data.sources.chunks import Chunk, slices
+from relumine.data.sources.chunks import Chunk
 from relumine.data.sources.local import LocalSource
 from relumine.results import InvalidInput
 

@@ -17,7 +17,7 @@ from relumine.data.sources.arrays import MappedSource
 from relumine.data.sources.checks import RawRows
 from relumine.data.sources.chunks import Chunk
 from relumine.data.sources.columnar import Arrow, Parquet
-from relumine.data.sources.columns import Columns, Text, pick
+from relumine.data.sources.columns import Columns, Named, Text, pick
 from relumine.data.sources.csv_files import Csv
 from relumine.data.sources.local import LocalSource
 from relumine.data.sources.spill import Spill
@@ -26,6 +26,7 @@ from relumine.results import InvalidInput
 # A reader declares its ``endings`` (and those that only a file ``named`` outright may have), whether it is ``slow`` to
 # read again, and gives schema(path) and batches(path, columns, rows, groups).
 Reader = Parquet | Arrow | Csv
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 _READERS: tuple[type[Reader], ...] = (Parquet, Arrow, Csv)
 
 
@@ -91,19 +92,12 @@ class TableSource(LocalSource):
 
 
 def open_tables(
-    paths: Any,
-    target: Any,
-    features: Any,
-    weight: Any,
-    *,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    **options: Any,
+    paths: Any, named: Named, *, delimiter: str | None = None, decimal: str | None = None, **options: Any
 ) -> TableSource:
     """Find the files, check that all have the columns, and count the rows where the files say."""
     files = find_files(paths)
     reader = reader_of(files, options.get("bad_rows") == "skip", delimiter, decimal)
-    columns = choose_columns(files, reader, target, features, weight)
+    columns = choose_columns(files, reader, named)
     n = sum(sum(reader.row_groups(path)) for path in files) if isinstance(reader, Parquet) else None
     several = f" ({len(files)} files)" if len(files) > 1 else ""
     label = f"{paths if isinstance(paths, str | Path) else files[0]}{several}"
@@ -170,8 +164,13 @@ def reader_of(files: list[str], skip: bool = False, delimiter: str | None = None
     kinds = {_known(f) for f in files}
     if None in kinds:
         odd = next(f for f in files if _known(f) is None)
-        known = ", ".join(e for r in _READERS for e in (*r.endings, *r.named))
-        raise InvalidInput(f"{odd}: unknown kind of file; known endings: {known}, .npy, .npz")
+        known = ", ".join(e for r in _READERS for e in (*r.endings, *r.named) if e.count(".") == 1)
+        sheet = odd.lower().endswith(_SHEETS)
+        raise InvalidInput(
+            f"{odd}: {'spreadsheets cannot be read' if sheet else 'unknown kind of file'}",
+            argument="X",
+            remedy="save it as csv" if sheet else f"known endings: {known}, .npy, .npz, most of them also compressed",
+        )
     if len(kinds) > 1:
         raise InvalidInput(f"the files are of different kinds ({', '.join(sorted(k.name for k in kinds if k))})")
     kind = kinds.pop()
@@ -183,11 +182,11 @@ def reader_of(files: list[str], skip: bool = False, delimiter: str | None = None
     return kind()  # type: ignore[call-arg]
 
 
-def choose_columns(files: list[str], reader: Reader, target: Any, features: Any, weight: Any) -> Columns:
+def choose_columns(files: list[str], reader: Reader, named: Named) -> Columns:
     """Names from the columns of the first file, checked against all files."""
-    columns = pick(files[0], reader.schema(files[0]), target, features, weight)
+    columns = pick(files[0], reader.schema(files[0]), named)
     for path in files[1:]:
-        pick(path, reader.schema(path), target, columns.features, weight)
+        pick(path, reader.schema(path), named._replace(features=columns.features, ignore=()))
     return columns
 
 

@@ -30,6 +30,7 @@ class Asked:
 
     ``log`` holds the rows asked and their answers (n, q); of those `beside` others only the first. ``digits``: which
     rows have answers with digits, all if None: behind a link others are an error; ``grid``: to which those are rounded.
+    ``basis`` Q (d, r): while it is set, rows are coordinates u of inputs x = Qu. The log holds x.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Asked:
         self._digits, self.grid = digits, grid
         self._ask, self._rng, self.budget, self._over = ask, rng, budget, over
         self._mix: Array | None = None
+        self.basis: Array | None = None
         self.log = Log()
         self.count, self._q = 0, 1
         self._asked_for, self.plain = plain, True
@@ -57,6 +59,7 @@ class Asked:
             raise OutOfBudget(f"{self.budget:.0f} queries were allowed")
         if self._over():
             raise OutOfBudget("the time is up")
+        X = self._inputs(X)
         answer = np.asarray(self._ask(X), dtype=np.float64)
         self.plain = answer.ndim == 1 if self._asked_for is None else self._asked_for
         Y = answer[:, None] if answer.ndim == 1 else answer
@@ -73,7 +76,8 @@ class Asked:
 
     def beside(self, X: Array) -> Array:
         """The same at rows so near to others that they show nothing else: remembered only while there are few."""
-        Y = self.values(X, len(self.log) * X.shape[1] < _FEW)
+        inputs = X.shape[1] if self.basis is None else len(self.basis)
+        Y = self.values(X, len(self.log) * inputs < _FEW)
         return np.asarray(Y @ self.mix(Y))
 
     @property
@@ -83,12 +87,26 @@ class Asked:
 
     def digits(self, X: Array) -> Mask:
         """Which rows have answers with digits."""
-        return np.ones(len(X), dtype=bool) if self._digits is None or not len(X) else self._digits(X)
+        if self._digits is None or not len(X):
+            return np.ones(len(X), dtype=bool)
+        return self._digits(self._inputs(X))
+
+    def _inputs(self, U: Array) -> Array:
+        """x of the rows."""
+        return U if self.basis is None else np.asarray(U @ self.basis.T)
+
+    def coordinates(self, X: Array) -> Array:
+        """The rows of inputs x: what a basis does not hold of them is left out."""
+        return X if self.basis is None else np.asarray(X @ self.basis)
 
     def answered(self, X: Array) -> tuple[Array, Array]:
-        """Those of the rows that have digits, and all outputs there."""
-        X = X[self.digits(X)]
-        return X, self.values(X)
+        """Those of the inputs x, whatever the basis, that have digits, and all outputs there."""
+        basis, self.basis = self.basis, None
+        try:
+            X = X[self.digits(X)]
+            return X, self.values(X)
+        finally:
+            self.basis = basis
 
     def within(self, starts: Array, ends: Array, scale: float) -> tuple[Mask, Array, Array]:
         """The longest stretch of each chord on which answers have digits; first of all which chords have one.
@@ -136,12 +154,13 @@ class Asked:
 
     def data(self) -> tuple[Array, Array]:
         """Every row remembered, and its answers."""
-        return self.log.whole()
+        X, Y = self.log.whole()
+        return self.coordinates(X), Y
 
     def since(self, mark: int) -> tuple[Array, Array]:
         """The rows remembered after the first ``mark``."""
         at = np.arange(mark, len(self.log))
-        return self.log.rows(at), self.log.answers(at)
+        return self.coordinates(self.log.rows(at)), self.log.answers(at)
 
 
 def _longest(good: Mask) -> tuple[int, int]:

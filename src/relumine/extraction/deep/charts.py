@@ -45,16 +45,25 @@ class Known:
         """Around x: the active units A of the last layer, h_A = Jx + shift, valid on {rows·x + offsets ≥ 0}."""
         if not self.layers:
             return np.arange(self.d), np.eye(self.d), np.zeros(self.d), np.zeros((0, self.d)), np.zeros(0)
-        M, shift, rows, offsets = np.zeros((0, self.d)), np.zeros(0), [], []
+        at = self.regions(x[None])
+        last = slice(at.on.shape[1] - self.width, None)
+        active = np.flatnonzero(at.on[0, last])
+        rows, offsets = at.rows[0], at.offsets[0]
+        return active, rows[last][active], offsets[last][active], rows, offsets
+
+    def regions(self, X: Array) -> Regions:
+        """The regions around the rows of X."""
+        n = len(X)
+        on, rows, offsets = np.zeros((n, 0), dtype=bool), np.zeros((n, 0, self.d)), np.zeros((n, 0))
+        M, shift = np.zeros((n, 0, self.d)), np.zeros((n, 0))
+        found = [(on, rows, offsets)]
         for k, (W, b) in enumerate(self.layers):
-            M, shift = (W @ M, W @ shift + b) if k else (W, b)
-            on = M @ x + shift > 0.0
+            M, shift = (W @ M, shift @ W.T + b) if k else (np.broadcast_to(W, (n, *W.shape)), np.tile(b, (n, 1)))
+            on = (M @ X[:, :, None])[:, :, 0] + shift > 0.0
             sign = np.where(on, 1.0, -1.0)
-            rows.append(sign[:, None] * M)
-            offsets.append(sign * shift)
-            M, shift = np.where(on[:, None], M, 0.0), np.where(on, shift, 0.0)
-        active = np.flatnonzero(on)
-        return active, M[active], shift[active], np.concatenate(rows), np.concatenate(offsets)
+            found.append((on, sign[:, :, None] * M, sign * shift))
+            M, shift = M * on[:, :, None], shift * on
+        return Regions(*(np.concatenate(parts, axis=1) for parts in zip(*found)))
 
     def chart(self, x: Array) -> Chart | None:
         """The chart around x, or None where too few inputs move the active units of the last layer."""
@@ -103,6 +112,35 @@ class Known:
         way *= np.sqrt(self.d) / size
         chart = Chart(x, active, J, shift, J.T, rows, offsets)
         return np.asarray(x + 0.9 * chart.reach(way, 1.0)[1] * way)
+
+
+@dataclass
+class Regions:
+    """Regions {rows·x + offsets ≥ 0}, one for each of n inputs: ``rows`` (n, units, d), ``offsets`` (n, units).
+
+    The units are those of all layers, input side first; ``on``: which of them are, (n, units).
+    """
+
+    on: NDArray[np.bool_]
+    rows: Array
+    offsets: Array
+
+    def room(self, X: Array, ways: Array, but: NDArray[np.intp] | None = None) -> tuple[Array, NDArray[np.intp]]:
+        """How far one can go from the rows of X along ``ways`` (n, d), and the unit (n,) that then changes sides.
+
+        ``but``: for each of them one that does not count.
+        """
+        n = len(X)
+        if not self.rows.shape[1]:
+            return np.full(n, np.inf), np.zeros(n, dtype=np.intp)
+        speed = (self.rows @ ways[:, :, None])[:, :, 0]
+        left = np.maximum((self.rows @ X[:, :, None])[:, :, 0] + self.offsets, 0.0)
+        ahead = speed < 0.0
+        if but is not None:
+            ahead[np.arange(n), but] = False
+        steps = np.where(ahead, left / np.where(ahead, -speed, 1.0), np.inf)
+        number = steps.argmin(axis=1)
+        return steps[np.arange(n), number], number
 
 
 @dataclass

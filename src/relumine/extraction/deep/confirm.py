@@ -9,7 +9,7 @@ import numpy as np
 from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
-from relumine.extraction.deep.inquiry import Inquiry, Pairs
+from relumine.extraction.deep.inquiry import Inquiry, Pairs, turned
 from relumine.extraction.deep.plays import cornered, covering, idle, played
 from relumine.fit.layers import minimise, rank
 
@@ -59,7 +59,15 @@ class Found:
 
 
 def polished(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]:
-    """Polish, then hold against rows that nothing has used; pairs to look between where some of them do not fit."""
+    """Polish, then hold against rows that nothing has used; pairs to look between where some of them do not fit.
+
+    What is found is a network of x itself, whatever the coordinates of the rows.
+    """
+    if at.ask.basis is not None:
+        net = DeepNetwork(turned(net.layers, at.ask.basis, None), net.head)
+        with at.within(None):
+            found, pairs = polished(at, net)
+        return found, None if pairs is None else (at.ask.coordinates(pairs[0]), at.ask.coordinates(pairs[1]))
     error = np.abs(net(at.pool[0]).reshape(at.pool[1].shape) - at.pool[1]).max(axis=1)
     if np.quantile(error, 0.9) > 1e-5 * float(at.pool[1].std()):
         return None, None

@@ -15,27 +15,25 @@ import numpy as np
 from relumine.arrays import Array
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.surfaces import Lift, Surface, bends
+from relumine.extraction.deep.walking import AHEAD, Crossing, rays, walked
 
 Rng = np.random.Generator
 
 
-_FAR = 100.0  # distance from the origin over √d at which a ray ends: nearly all crossings are nearer
 # How deep into the next region the bend is looked for, over its size, and how far to each side, over that depth, as the
 # weight may be large: next to the edge the window holds no other kink, however many there are. In acasxu (600 kinks on
 # a line) 40 of 50 weights of a unit were found so, and 25 with the first window at 0.4.
 _SHARES, _WIDER = (1e-2, 1e-3, 1e-4), (5.0, 15.0, 50.0)
-_AHEAD = 0.5  # place of the second look, over the way to the next hyperplane
 _NARROW = 0.02  # how far to each side then, over the way from the first
 _STRAY = 1e-3  # how far from where the first puts it the second kink may be, over the distance between the two
 # Places beside each kink with a new weight; how many must show it; how far off they are, over the way to the next
 # hyperplane; how far to each side, over that way: wider windows took kinks of other units for this one's.
 _MORE, _NEEDED, _FURTHER, _TIGHT = 3, 2, 0.8, 1e-4
 _STARTS = 6  # points of a surface nearest to where a unit changes sides, of which a ray starts at one
-_CROSSINGS = 60  # hyperplanes that a ray may cross
 _ROUNDS, _IDLE = 40, 6  # of rays; of them without a weight that is new
 _MISSES = 8  # kinks that may not be where they should, beyond one for every weight found: they need not show everywhere
 _CHECKS, _SHOWN = 6, 0.6  # places in other regions where the surface is held against the box; share that must show it
-_NEW, _OLD = 1e-3, 1e-7  # the free share of what changes at a hyperplane from which it can be measured; that is none
+_OLD = 1e-7  # of an entry that is free: none
 _LEAST = 0.5  # of what was free at the start that must be found: a unit further behind is followed for a while, too
 
 
@@ -67,13 +65,12 @@ def extended(ask: Asked, surface: Surface, rng: Rng, misses: int = _MISSES) -> b
     for _ in range(_ROUNDS):
         if surface.seen.all() or idle > _IDLE:
             break
-        crossings: dict[int, _Crossing] = {}
-        far = np.abs(np.concatenate(lift.all.before(np.array(surface.points)), axis=1))  # (points, units)
-        for unit in np.flatnonzero(~surface.seen[np.maximum(lift.entry, 0)] & (lift.entry >= 0)):
-            start = rng.choice(np.argsort(far[:, unit])[:_STARTS])  # near where it changes sides
-            found = _ray(surface, surface.points[start], int(unit), rng)
-            if found is not None:
-                crossings[found.number] = found  # rays that end at the same unit would learn the same
+        points = np.array(surface.points)
+        far = np.abs(np.concatenate(lift.all.before(points), axis=1))  # (points, units)
+        units = np.flatnonzero(~surface.seen[np.maximum(lift.entry, 0)] & (lift.entry >= 0))
+        starts = [rng.choice(np.argsort(far[:, unit])[:_STARTS]) for unit in units]  # near where each changes sides
+        # rays that end at the same unit would learn the same
+        crossings = {found.number: found for found in rays(surface, points[np.array(starts, dtype=np.intp)], units, rng)}
         new = _kept(ask, surface, _bend(ask, surface, list(crossings.values())), rng)
         missed, gained, idle = missed + len(crossings) - new, gained + new, 0 if new else idle + 1
         if missed > misses + gained:
@@ -102,86 +99,21 @@ def begun(lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface:
     basis = np.linalg.pinv(J).T if rank > len(active) else np.eye(len(start))
     for u in rng.normal(size=(rank, len(basis))) @ basis:
         u = _tangent(u, n)
-        surface.points.append(start + _AHEAD * min(_room(rows, offsets, start, u), _size(start)) * u)
+        surface.points.append(start + AHEAD * min(_room(rows, offsets, start, u), _size(start)) * u)
     return surface
-
-
-@dataclass
-class _Crossing:
-    """Where a ray along ``u`` in a surface of normal ``n`` meets the hyperplane ``number``, g·x + o = 0, at ``x``."""
-
-    number: int
-    x: Array
-    u: Array
-    n: Array
-    g: Array
-    rows: Array
-    offsets: Array
-    depth: float
 
 
 @dataclass
 class _Weight:
     """What a surface does behind a crossing, by two points in the region behind it."""
 
-    crossing: _Crossing
+    crossing: Crossing
     points: list[Array]
 
 
-def _ray(surface: Surface, x: Array, unit: int, rng: Rng) -> _Crossing | None:
-    """From x in the surface, towards where a unit changes sides, as far as all of the surface is known."""
-    lift = surface.lift
-    for _ in range(_CROSSINGS):
-        n = surface.slope(x)
-        _, _, _, rows, offsets = lift.all.region(x)
-        # uphill for that unit, and a little anywhere: straight uphill may end in a corner
-        aim = -rows[unit] if lift.entry[unit] >= 0 else np.zeros(len(x))
-        noise = rng.normal(size=len(x)) * max(float(np.linalg.norm(aim)), 1e-12) / np.sqrt(len(x))
-        u = _tangent(aim + rng.uniform(0.2, 2.0) * noise, n)
-        speed, room = rows @ u, np.maximum(rows @ x + offsets, 0.0)
-        way = np.where(speed < 0.0, room / np.where(speed < 0.0, -speed, 1.0), np.inf)
-        number = int(way.argmin())
-        step = float(way[number])
-        if not np.isfinite(step):
-            return None
-        edge = x + step * u
-        if np.linalg.norm(edge) > _FAR * np.sqrt(len(x)):
-            return None
-        _, _, _, rows, offsets = lift.all.region(edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u)
-        depth = min(_room(rows, offsets, edge, u, number), _size(edge))
-        if rows[number] @ u <= 0.0 or depth < 1e-6 * (1.0 + np.linalg.norm(edge)):
-            return None  # two hyperplanes at once
-        new = _news(surface, edge, _AHEAD * min(depth, step) * u)
-        if new > _NEW:
-            return _Crossing(number, edge, u, n, rows[number], rows, offsets, depth)
-        inside = _onto(surface, edge, u, rows, offsets, number) if new <= _OLD else None
-        if inside is None:
-            return None
-        x = inside
-    return None
-
-
-def _news(surface: Surface, edge: Array, way: Array) -> float:
-    """The share of the change of φ's slope at an edge that is free: 0 where the surface is known behind it, too."""
-    F = surface.lift(np.stack([edge - way, edge, edge + way]), surface.s)
-    change = F[0] - 2.0 * F[1] + F[2]
-    size = float(np.linalg.norm(change))
-    return float(np.linalg.norm(change @ surface.unknown)) / size if size > 1e-9 * np.linalg.norm(F[1]) else 0.0
-
-
-def _onto(surface: Surface, edge: Array, u: Array, rows: Array, offsets: Array, number: int) -> Array | None:
-    """A point of the surface in the region behind an edge of it."""
-    n = surface.slope(edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u)
-    u = _tangent(u, n)
-    if rows[number] @ u <= 0.0 or not n.any():
-        return None
-    x = edge + _AHEAD * min(_room(rows, offsets, edge, u, number), _size(edge)) * u
-    return np.asarray(x - n * float(surface.value(x[None])[0]) / (n @ n))
-
-
-def _bend(ask: Asked, surface: Surface, crossings: list[_Crossing]) -> list[_Weight]:
+def _bend(ask: Asked, surface: Surface, crossings: list[Crossing]) -> list[_Weight]:
     """At each crossing a kink behind it, and a second one further on that is where the first puts it."""
-    seen: list[tuple[_Crossing, Array]] = []
+    seen: list[tuple[Crossing, Array]] = []
     for share, wider in zip(_SHARES, _WIDER):
         bases, ways = [], []
         for c in crossings:
@@ -199,7 +131,7 @@ def _bend(ask: Asked, surface: Surface, crossings: list[_Crossing]) -> list[_Wei
     return _confirmed(ask, surface, seen)
 
 
-def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[_Crossing, Array]]) -> list[_Weight]:
+def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[Crossing, Array]]) -> list[_Weight]:
     """Those with a second kink."""
     bases, ways, tried = [], [], []
     for c, x in seen:
@@ -207,7 +139,7 @@ def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[_Crossing, Array]]
         u = _tangent(c.u, n)
         if c.g @ u <= 0.0 or not n.any():
             continue
-        ahead = _AHEAD * min(_room(c.rows, c.offsets, x, u, c.number), c.depth + float(np.linalg.norm(x - c.x)))
+        ahead = AHEAD * min(_room(c.rows, c.offsets, x, u, c.number), c.depth + float(np.linalg.norm(x - c.x)))
         base, n = x + ahead * u, n / np.linalg.norm(n)
         room = min(_room(c.rows, c.offsets, base, n), _room(c.rows, c.offsets, base, -n))
         bases.append(base)
@@ -257,7 +189,7 @@ def _kept(ask: Asked, surface: Surface, new: list[_Weight], rng: Rng) -> int:
 def holds(ask: Asked, surface: Surface, rng: Rng, places: int = _CHECKS, away: int = 3) -> bool:
     """Whether the box bends where the surface should be, up to so many regions ``away`` from where it was asked."""
     bases, ways = [], []
-    for x in walked(surface, rng, places, away):
+    for x in walked([(surface, places)], rng, away)[0]:
         n = surface.slope(x)
         n = n / np.linalg.norm(n)
         _, _, _, rows, offsets = surface.lift.all.region(x)
@@ -268,35 +200,6 @@ def holds(ask: Asked, surface: Surface, rng: Rng, places: int = _CHECKS, away: i
     shown = [y for x, w, y in zip(bases, ways, found) if y is not None and abs((y - x) @ w) <= 0.5 * (w @ w)]
     surface.points += shown
     return len(bases) > 0 and len(shown) >= _SHOWN * len(bases)
-
-
-def walked(surface: Surface, rng: Rng, places: int, away: int) -> list[Array]:
-    """Places of a surface up to so many regions ``away`` from where it was asked, as far as all of it is known."""
-    lift, found = surface.lift, []
-    for _ in range(4 * places):
-        x = surface.points[rng.integers(len(surface.points))]
-        for _ in range(int(rng.integers(1, away + 1))):
-            _, _, _, rows, offsets = lift.all.region(x)
-            u = _tangent(rng.normal(size=len(x)), surface.slope(x))
-            step = _room(rows, offsets, x, u)
-            if not np.isfinite(step) or np.linalg.norm(x + step * u) > _FAR * np.sqrt(len(x)):
-                break
-            edge = x + step * u
-            behind = edge + 1e-7 * (1.0 + np.linalg.norm(edge)) * u
-            _, _, _, rows, offsets = lift.all.region(behind)
-            size = np.linalg.norm(rows, axis=1)  # none where all in front is off: no plane
-            off = np.abs(rows @ edge + offsets) / np.where(size > 0.0, size, 1.0)
-            number = int(np.where(size > 0.0, off, np.inf).argmin())
-            inside = _onto(surface, edge, u, rows, offsets, number)
-            if inside is None or not surface.certain(inside):
-                break
-            x = inside
-        else:
-            if surface.slope(x).any():  # else all units in front are off: there is no surface here
-                found.append(x)
-        if len(found) == places:
-            break
-    return found
 
 
 def _size(x: Array) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +36,14 @@ class Stop(Exception):
 class Inquiry:
     """``known``: the layers so far; ``pool``: random inputs and their answers; ``mark``: rows before this layer.
 
+    ``pool`` is in coordinates of x itself, all others in those of the rows.
     ``certain``: the known layers that units behind them have confirmed; ``doubtful``: there were other candidates;
     ``quick``: those wait for their turn, before slow ways are taken; ``unsigned``: the units (V, c) of the next
     layer, of which it is open on which side each is on.
     """
 
     def __init__(self, asked: Asked, dim: int, run: Run) -> None:
-        self.ask, self.dim, self.run, self.rng = asked, dim, run, run.rng
+        self.ask, self._inputs, self.run, self.rng = asked, dim, run, run.rng
         self.known = Known(dim)
         self.certain: tuple[tuple[Array, Array], ...] = ()
         self.doubtful = self.quick = False
@@ -52,6 +54,26 @@ class Inquiry:
         self.mark = 0
         self.notes: list[str] = []
         self.trace: list[str] = []
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of a row."""
+        return self._inputs if self.ask.basis is None else self.ask.basis.shape[1]
+
+    @contextmanager
+    def within(self, basis: Array | None) -> Iterator[None]:
+        """In other coordinates u, x = Qu with an orthonormal ``basis`` Q (d, r), or in x itself."""
+        before = self.ask.basis
+        self._turn(basis)
+        try:
+            yield
+        finally:
+            self._turn(before)
+
+    def _turn(self, basis: Array | None) -> None:
+        old, self.ask.basis = self.ask.basis, basis
+        self.known = Known(self.dim, turned(self.known.layers, old, basis))
+        self.certain = turned(self.certain, old, basis)
 
     def tell(self, text: str) -> None:
         """For whoever reads the trace."""
@@ -68,13 +90,16 @@ class Inquiry:
         if missing > 0:
             X, Y = self.drawn(missing, lambda n: 2.0 ** self.rng.uniform(-1.0, 1.5, size=(n, 1)))
             self.pool = (np.concatenate([self.pool[0], X]), np.concatenate([self.pool[1].reshape(-1, Y.shape[1]), Y]))
-        return self.pool[0][:n], self.pool[1][:n]
+        return self.ask.coordinates(self.pool[0][:n]), self.pool[1][:n]
 
     def drawn(self, n: int, scale: Callable[[int], Array | float]) -> tuple[Array, Array]:
-        """n normal inputs, so much larger, and their answers; where few have digits, those nearer to the centre."""
-        X, Y, nearer = np.zeros((0, self.dim)), np.zeros((0, 1)), 1.0
+        """n normal inputs, so much larger, and their answers; where few have digits, those nearer to the centre.
+
+        In x itself, whatever the coordinates: such rows polish all of the first layer.
+        """
+        X, Y, nearer = np.zeros((0, self._inputs)), np.zeros((0, 1)), 1.0
         for _ in range(_DRAWS):
-            more = nearer * self.rng.normal(size=(n - len(X), self.dim)) * scale(n - len(X))
+            more = nearer * self.rng.normal(size=(n - len(X), self._inputs)) * scale(n - len(X))
             fresh, answers = self.ask.answered(more)
             X, Y = np.concatenate([X, fresh]), np.concatenate([Y.reshape(-1, answers.shape[1]), answers])
             if len(X) == n:
@@ -151,3 +176,14 @@ class Inquiry:
     def between(self, out: Array, good: Array) -> Pairs:
         """Pairs of inputs, one of which shows something that the other does not."""
         return out[self.rng.integers(len(out), size=4)], good[self.rng.integers(len(good), size=4)]
+
+
+def turned(
+    layers: tuple[tuple[Array, Array], ...], old: Array | None, new: Array | None
+) -> tuple[tuple[Array, Array], ...]:
+    """Layers of coordinates in the basis ``old`` as those in ``new``, none: x itself."""
+    if not layers or old is new:
+        return layers
+    (W, b), *others = layers
+    W = W if old is None else W @ old.T
+    return ((W if new is None else W @ new, b), *others)

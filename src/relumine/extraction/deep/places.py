@@ -149,13 +149,13 @@ def _pieces(
 
     What a piece may show grows with how much the activations change along it, so of random lines, which cost nothing
     while the known layers are at hand, the pieces with the largest relative change are taken, one for each pattern.
+    Between given pairs a unit may change sides on any piece.
     """
+    given = pairs is not None
     if pairs is None:
         scale = 2.0 ** rng.uniform(-1.0, 2.5, size=(_POINTS, 1))
         pairs = (scale * rng.normal(size=(_POINTS, known.d)), scale * rng.normal(size=(_POINTS, known.d)))
-        most = count
-    else:
-        most = 8 * count
+    most = 24 * count if given else count
     found = []
     for a, b in zip(*pairs):
         t = breaks(known, a, b)
@@ -172,7 +172,7 @@ def _pieces(
     for merit, a, b, lo, hi, pattern in found:
         if len(charts) >= most or -merit < 1e-6:
             break
-        chart = None if pattern in patterns else chart_at(a + 0.5 * (lo + hi) * (b - a))
+        chart = None if pattern in patterns and not given else chart_at(a + 0.5 * (lo + hi) * (b - a))
         if chart is None:
             continue
         patterns.add(pattern)

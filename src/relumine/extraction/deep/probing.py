@@ -16,6 +16,7 @@ from relumine.arrays import Array
 from relumine.extraction.deep.box import ROUNDING, Asked
 from relumine.extraction.deep.places import breaks
 from relumine.extraction.deep.surfaces import Lift, Surface
+from relumine.extraction.deep.walking import sizes
 
 Rng = np.random.Generator
 
@@ -85,6 +86,19 @@ def chosen(lines: Lines, surface: Surface, others: list[Surface], count: int, rn
     return np.asarray(X[pick])
 
 
+def beyond(surface: Surface, X: list[Array], others: list[Surface], count: int) -> list[Array]:
+    """Those of the places X from where the surface was begun to which most of the others are crossed.
+
+    A unit further behind bends at each of these, and is elsewhere then.
+    """
+    if len(X) <= count or not others:
+        return X[:count]
+    T = np.array([other.theta for other in others])
+    sides = surface.lift(np.array([surface.points[0], *X]), surface.s) @ T.T > 0.0
+    order = np.argsort(-(sides[1:] != sides[0]).sum(axis=1), kind="stable")
+    return [X[i] for i in order[:count]]
+
+
 def shown(ask: Asked, surface: Surface, X: Array | list[Array], slack: float = 1e-6) -> Shown:
     """What the box does at places (n, d) of a surface; ``slack``: how far off it may bend, |θ·φ| over ‖θ‖‖φ‖."""
     return all_shown(ask, [(surface, X)], slack)[0]
@@ -94,7 +108,8 @@ def all_shown(ask: Asked, asked: Sequence[tuple[Surface, Array | list[Array]]], 
     """The same for many surfaces, each with its places, together."""
     found, left = [Shown() for _ in asked], []
     for i, (surface, X) in enumerate(asked):
-        left += [(i, x, way) for x in X if (way := _across(surface, x)) is not None]
+        X = np.reshape(X, (-1, surface.lift.known.d))
+        left += [(i, x, way) for x, way, there in zip(X, *_across(surface, X)) if there]
     for window in _WINDOWS:
         if not left:
             break
@@ -117,16 +132,14 @@ def all_shown(ask: Asked, asked: Sequence[tuple[Surface, Array | list[Array]]], 
     return found
 
 
-def _across(surface: Surface, x: Array) -> Array | None:
-    """The way from x across the surface to the next known kink; None: there is no surface."""
-    n = surface.slope(x)
-    size = float(np.linalg.norm(n))
-    if size == 0.0:
-        return None
-    _, _, _, rows, offsets = surface.lift.all.region(x)
-    speed, room = np.abs(rows @ n) / size, np.maximum(rows @ x + offsets, 0.0)
-    far = 0.5 * (1.0 + float(np.linalg.norm(x)))
-    return np.asarray(n / size * float(np.min(room[speed > 0.0] / speed[speed > 0.0], initial=far)))
+def _across(surface: Surface, X: Array) -> tuple[Array, Array]:
+    """The ways from places X (n, d) across the surface to the next known kink; where there is a surface, (n,)."""
+    at = surface.lift.all.regions(X)
+    N = surface.lift.slopes(surface.theta, surface.s, X, at)
+    size = np.linalg.norm(N, axis=1)
+    N = N / np.where(size > 0.0, size, 1.0)[:, None]
+    far = np.minimum(at.room(X, N)[0], at.room(X, -N)[0])
+    return N * np.minimum(far, sizes(X))[:, None], size > 0.0
 
 
 def _bends(ask: Asked, P: Array, U: Array) -> tuple[list[Array | None], Array, Array]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +110,7 @@ class Gradients:
         """
         known = np.ones(V.shape, dtype=bool) if known is None else known
         lacking = ~known.all(axis=0)
-        tell, sought = _tried if len(c) <= _ALL else _voted, np.zeros(len(c), dtype=bool)
+        tell, sought = partial(_told, votes={}), np.zeros(len(c), dtype=bool)
         if len(c) > self.units:
             self.units, self.left = len(c), _MOST
         if not self.points:
@@ -132,6 +133,17 @@ class Gradients:
             xi, open_ = tell(self.points, V, c, known)
         self.at.tell(f"   signs: {len(self.points)} points, {'none fit' if xi is None else f'{int(open_.sum())} open'}")
         return xi, open_
+
+    def told(self, V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, Mask]:
+        """h (n, width) of the points at which fewer units are on than it moves in; which of them these units explain."""
+        H, fits = [], []
+        for p in self.points:
+            more, either = _added(p, known)
+            on = (xi * (V @ p.h + c) > 0.0) | either
+            if on.sum() + len(more) < len(p.g):
+                H.append(p.h)
+                fits.append(bool(_fitted(V @ p.B, p.g, on[None], more)[0][0]))
+        return np.reshape(H, (-1, V.shape[1])), np.array(fits, dtype=bool)
 
     def weights(self, V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, Mask]:
         """V with the weights that no kink has shown, as far as gradients tell; and which are known, or never count.
@@ -274,15 +286,29 @@ def _affine(at: Inquiry, x: Array) -> _Point | None:
     return None
 
 
-def _tried(points: list[_Point], V: Array, c: Array, known: Mask) -> tuple[Array | None, Mask]:
+def _told(
+    points: list[_Point], V: Array, c: Array, known: Mask, votes: dict[int, Array | None]
+) -> tuple[Array | None, Mask]:
+    """Signs, and which of them are open; None where no signs fit. ``votes``: of points that were asked before."""
+    if len(c) <= _ALL:
+        return _tried(points, V, c, known, np.zeros(len(c)))
+    xi, open_ = _voted(points, V, c, known, votes)
+    if xi is None or not 0 < open_.sum() <= _ALL:
+        return xi, open_
+    tried, still = _tried(points, V, c, known, np.where(open_, 0.0, xi))
+    return (xi, open_) if tried is None else (tried, still & open_)
+
+
+def _tried(points: list[_Point], V: Array, c: Array, known: Mask, fixed: Array) -> tuple[Array | None, Mask]:
     """The signs that most points show and none rules out, and which of them are open; None if all are ruled out.
 
-    A point shows signs by which fewer units are on than it has directions, if these units give its gradient and each
+    ``fixed``: those that are known, 0 for others. A point shows signs by which fewer units are on than it has directions, if these units give its gradient and each
     of them counts. It rules out those by which so few are on that do not give it. Weights that are not known add the
     units in front that they belong to, and the units whose side depends on them may be on or off.
     """
-    m = len(c)
-    xi = np.where((np.arange(1 << m)[:, None] >> np.arange(m)) & 1, 1.0, -1.0)
+    m, free = len(c), np.flatnonzero(fixed == 0.0)
+    xi = np.tile(fixed, (1 << len(free), 1))
+    xi[:, free] = np.where((np.arange(len(xi))[:, None] >> np.arange(len(free))) & 1, 1.0, -1.0)
     shown = np.zeros(len(xi), dtype=np.intp)
     for p in sorted(points, key=lambda p: -len(p.g)):
         more, either = _added(p, known)
@@ -333,14 +359,21 @@ def _fitted(A: Array, g: Array, sets: Mask, more: Array) -> tuple[Mask, Mask]:
     return fits, loud[:, :m]
 
 
-def _voted(points: list[_Point], V: Array, c: Array, known: Mask) -> tuple[Array | None, Mask]:
-    """Signs by the smallest Σ|c_j| of each point, and which of them are open; None if no point tells."""
+def _voted(
+    points: list[_Point], V: Array, c: Array, known: Mask, votes: dict[int, Array | None]
+) -> tuple[Array | None, Mask]:
+    """Signs by the smallest Σ|c_j| of each point, and which of them are open; None if no point tells.
+
+    ``votes``: of points that were asked before, by their number.
+    """
     plus, minus, on = np.zeros(len(c)), np.zeros(len(c)), np.zeros(len(c))
-    for p in points:
-        more, either = _added(p, known)
-        vote = _vote(np.vstack([V @ p.B, more]), p.g)
+    for i, p in enumerate(points):
+        if i not in votes:
+            more, either = _added(p, known)
+            vote = _vote(np.vstack([V @ p.B, more]), p.g)
+            votes[i] = None if vote is None else np.where(either, 0.0, vote[: len(c)])
+        vote = votes[i]
         if vote is not None:
-            vote = np.where(either, 0.0, vote[: len(c)])
             side = np.sign(V @ p.h + c)
             plus += vote * side > 0.0
             minus += vote * side < 0.0

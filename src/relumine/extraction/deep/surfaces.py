@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.extraction.deep.box import ROUNDING, Asked
-from relumine.extraction.deep.charts import Known, passed
+from relumine.extraction.deep.charts import Known, Regions, passed
 
 Mask = NDArray[np.bool_]
 
@@ -24,7 +24,7 @@ Mask = NDArray[np.bool_]
 _SHARP = 1e-8  # least change by the bend over the size of the answers: seven digits of its place
 _NOTHING = 1e-5  # smallest over second smallest singular value: measured 1e-12 … 1e-9 for the points of one unit
 _FINE = 1e-8  # error of weights that all points determine well; of others it was up to 1e-4
-_SAME = 1e-8  # |θ·φ| over ‖θ‖‖φ‖ at a kink of the surface: measured 1e-12 … 1e-10
+_SAME = 1e-7  # |θ·φ| over ‖θ‖‖φ‖ at a kink of the surface: 1e-12 … 1e-10, behind four layers up to 1e-8
 _LEAST = 3  # entries that must be known, the constant among them
 _COMMON, _MOSTLY = 4, 0.9  # points of one surface that must be on another, and share of those where that is known
 _KNOWN = 1e-7  # the part of φ in ``free`` that is none: rounding leaves 1e-12
@@ -58,13 +58,16 @@ class Lift:
         H = self.known(X)
         return np.column_stack([np.maximum(s * (H @ self.V.T + self.c), 0.0), H, np.ones(len(X))])
 
-    def slope(self, theta: Array, s: Array, x: Array) -> Array:
-        """The gradient of θ·φ at x, (d,)."""
-        active, J, shift, _, _ = self.known.region(x)
-        h = np.zeros(self.known.width)
-        h[active] = J @ x + shift
-        on = s * (self.V @ h + self.c) > 0.0
-        return np.asarray(((theta[: self.m] * s * on) @ self.V + theta[self.m : -1])[active] @ J)
+    def slopes(self, theta: Array, s: Array, X: Array, at: Regions) -> Array:
+        """The gradients of θ·φ at the rows of X, (n, d), in their regions; ``theta`` and ``s``: the same, or one each."""
+        H, first = self.known(X), at.on.shape[1] - self.m - self.known.width
+        on = s * (H @ self.V.T + self.c) > 0.0
+        weights = (theta[..., : self.m] * s * on) @ self.V + theta[..., self.m : -1]
+        weights = np.broadcast_to(weights, H.shape)
+        if not self.known.layers:
+            return weights
+        last = slice(first, first + self.known.width)
+        return np.asarray(((weights * at.on[:, last])[:, None, :] @ at.rows[:, last])[:, 0])
 
 
 @dataclass(eq=False)
@@ -94,12 +97,15 @@ class Surface:
 
     def slope(self, x: Array) -> Array:
         """Its gradient at x."""
-        return self.lift.slope(self.theta, self.s, x)
+        return np.asarray(self.lift.slopes(self.theta, self.s, x[None], self.lift.all.regions(x[None]))[0])
 
     def certain(self, x: Array) -> bool:
         """Whether all of the surface is known around x."""
-        F = self.lift(x[None], self.s)[0]
-        return bool(np.linalg.norm(F @ self.unknown) <= _KNOWN * np.linalg.norm(F))
+        return bool(self.covers(self.lift(x[None], self.s))[0])
+
+    def covers(self, F: Array) -> Mask:
+        """The same for inputs with φ = F (n, size)."""
+        return np.asarray(np.linalg.norm(F @ self.unknown, axis=1) <= _KNOWN * np.linalg.norm(F, axis=1))
 
     def shows(self, x: Array) -> bool:
         """Whether x is on it, where all of it is known."""
@@ -107,9 +113,8 @@ class Surface:
 
     def among(self, F: Array) -> Mask:
         """Which inputs with φ = F (n, size) are on it, where all of it is known."""
-        size = np.linalg.norm(F, axis=1)
-        on = np.abs(F @ self.theta) <= _SAME * size * np.linalg.norm(self.theta)
-        return np.asarray(on & (np.linalg.norm(F @ self.unknown, axis=1) <= _KNOWN * size))
+        on = np.abs(F @ self.theta) <= _SAME * np.linalg.norm(F, axis=1) * np.linalg.norm(self.theta)
+        return np.asarray(on & self.covers(F))
 
     def through(self, x: Array) -> Surface:
         """The same surface, with θ changed in what is free so that x is on it.

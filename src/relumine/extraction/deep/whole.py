@@ -122,7 +122,10 @@ def _certain(at: Inquiry) -> tuple[tuple[Array, Array], ...]:
 def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -> Found:
     """Layer k + 1 and all behind it."""
     if k == 2:  # activations cannot be set freely any more
-        return behind(at, turns=rounds)
+        W = at.known.layers[0][0]
+        # the box depends on no more of x than the rows of the first layer do: with fewer coordinates all is quicker
+        with at.within(np.linalg.qr(W.T)[0] if len(W) < at.dim else None):
+            return behind(at, turns=rounds)
     found = last_layer(at) if k else None
     if found is not None:
         return found

@@ -12,7 +12,7 @@ from relumine.arrays import Array
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.confirm import Found
 from relumine.extraction.deep.following import followed, holds
-from relumine.extraction.deep.further import Next, ended, everywhere, on_known, rebased
+from relumine.extraction.deep.further import Next, ended, everywhere, measured_again, on_known, rebased
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.passing import passing
@@ -99,6 +99,8 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
             continue
         at.known, begun = Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c))), []
         at.say(f"layer {k}: {len(c)} units")
+        if search.rough:  # weights by gradients have fewer digits
+            at.doubtful |= not measured_again(at, search.rough)
 
 
 def _passed(at: Inquiry, V: Array, c: Array, free: list[Witness], turns: int) -> list[Surface]:

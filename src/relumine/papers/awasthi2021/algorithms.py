@@ -102,13 +102,7 @@ def algorithm_1(T: Tensors, order: int, width: int, rng: Rng = None) -> UnitTabl
 
 
 def algorithm_4(
-    T: Tensors,
-    order: int,
-    width: int,
-    eta: Thresholds,
-    rng: Rng = None,
-    *,
-    errors: Array | None = None,
+    T: Tensors, order: int, width: int, eta: Thresholds, rng: Rng = None, *, errors: Array | None = None
 ) -> UnitTable:
     """Algorithm 4: a, and (w, b) up to sign, from estimates of f̂₀ … f̂_{2ℓ+2} with thresholds η₀ … η₃.
 
@@ -179,13 +173,7 @@ def visible(units: UnitTable, n: int) -> list[int]:
 
 
 def algorithm_6(
-    T: Tensors,
-    order: int,
-    width: int,
-    eta: Thresholds,
-    rng: Rng = None,
-    *,
-    errors: Array | None = None,
+    T: Tensors, order: int, width: int, eta: Thresholds, rng: Rng = None, *, errors: Array | None = None
 ) -> UnitTable:
     """Algorithm 6 (ℓ = 1, linearly independent w_i): Algorithm 4, then FixSigns with T₁."""
     if order != 1:

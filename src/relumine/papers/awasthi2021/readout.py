@@ -8,7 +8,7 @@ from math import e
 import numpy as np
 from scipy.optimize import brentq
 
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.sources import Chunk, Source
 from relumine.network import Network
 from relumine.papers.samples import mean_square
@@ -84,9 +84,8 @@ def _normal_equations(chunk: Chunk, W: Array, b: Array, a: Array, tau: float) ->
     """Number of rows with ‖φ(x)‖ ≤ τ, and over them Σ φφᵀ, Σ yφ."""
     size = 2 * len(W) + W.shape[1] + 1
     used, gram, cross = 0, np.zeros((size, size)), np.zeros(size)
-    step = max(1, _CHUNK_NUMBERS // size)
-    for start in range(0, len(chunk.Y), step):
-        X, y = chunk.X[start : start + step], chunk.Y[start : start + step, 0]
+    for s in slices(len(chunk.Y), max(1, _CHUNK_NUMBERS // size)):
+        X, y = chunk.X[s], chunk.Y[s, 0]
         Z = X @ W.T + b
         features = np.column_stack([a * np.maximum(Z, 0.0), a * np.maximum(-Z, 0.0), X, np.ones(len(Z))])
         seen = np.einsum("np,np->n", features, features) <= tau**2

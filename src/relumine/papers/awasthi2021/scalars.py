@@ -1,6 +1,4 @@
-"""RecoverScalars (Awasthi 2021, Algorithm 2): a and, up to the sign of w, b from the directions and four
-tensors.
-"""
+"""RecoverScalars (Awasthi 2021, Algorithm 2): a and, up to the sign of w, b from the directions and four tensors."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ independent networks. Figure "small" starts from length 0.1 instead, near the pr
 
 from __future__ import annotations
 
-import io
 import json
 import time
 from collections.abc import Callable
@@ -40,7 +39,7 @@ FULL: Cells = {"d": 50, "widths": [50, 350, 2500], "n": 5_000_000, "window": 10_
 QUICK: Cells = {"d": 6, "widths": [6, 18, 36], "n": 40_000, "window": 2_000}
 STEPS = (0.05, 0.1, 0.2)  # times 1/(rd)
 START = {"1": 1.0, "small": 0.1}  # length of the first weights
-SAVE_EVERY = 20.0  # seconds
+SAVE_EVERY = 20.0  # seconds: what an interrupted run loses
 COLUMNS = ("one", "q", "qq", "y", "yq", "yy", "loss", "weights", "weights_last", "cpu")  # of a window's record
 
 
@@ -125,9 +124,7 @@ def _resume(saved: str, d: int, r: int, start: float) -> tuple[Array, list[list[
 
 def _keep(saved: str, state: Array, records: list[list[float]]) -> None:
     Path(saved).parent.mkdir(parents=True, exist_ok=True)
-    file = io.BytesIO()
-    np.savez(file, state=state, records=np.array(records))
-    write_atomically(Path(saved), file.getvalue())
+    write_atomically(Path(saved), lambda file: np.savez(file, state=state, records=np.array(records)))
 
 
 # The figures

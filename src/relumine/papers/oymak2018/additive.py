@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 
 # Elements of one block of rows: small enough to stay in the second-level cache through the six elementwise
 # operations of a gradient pass, and large enough for a GEMM where the block feeds one.
@@ -79,8 +79,7 @@ class Additive:
         """The labels y − s·Xa (n,): the leak's linear part does not depend on w and is taken out once."""
         if self.slope == 0.0:
             return self.y
-        rows = max(1, GRADIENT_BLOCK // self.d)
-        linear = [self.X[i : i + rows] @ self.a for i in range(0, len(self.y), rows)]
+        linear = [self.X[s] @ self.a for s in slices(len(self.y), max(1, GRADIENT_BLOCK // self.d))]
         return np.asarray(self.y - self.slope * np.concatenate(linear))
 
     def blocks(self, w: Array, size: int = GRADIENT_BLOCK) -> Iterator[tuple[slice, Array, Array]]:
@@ -88,12 +87,11 @@ class Additive:
 
         The arrays are reused by the next block.
         """
-        n, rows = len(self.y), max(1, min(size // self.d, len(self.y)))
+        rows = max(1, min(size // self.d, len(self.y)))
         Z, M = np.empty((rows, self.d)), np.empty((rows, self.d))
         a, offset = (1.0 - self.slope) * self.a, self.slope * float(self.a @ w)
-        for i in range(0, n, rows):
-            block = slice(i, min(i + rows, n))
-            z, mask = Z[: block.stop - i], M[: block.stop - i]
+        for block in slices(len(self.y), rows):
+            z, mask = Z[: block.stop - block.start], M[: block.stop - block.start]
             np.add(self.X[block], w, out=z)
             np.maximum(z, 0.0, out=mask)
             r = mask @ a + (offset - self.target[block])

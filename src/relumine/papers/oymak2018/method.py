@@ -15,8 +15,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.arguments import one_of, whole
-from relumine.arrays import Array
+from relumine.arguments import one_of, vector, whole
+from relumine.arrays import Array, slices
 from relumine.data.holdout import hold_out, how_many
 from relumine.data.sources import as_samples
 from relumine.papers.oymak2018.additive import Additive, descend, gauss_newton, largest_eigenvalue
@@ -110,7 +110,7 @@ def decode(
     cap = (50 if method == "gauss-newton" else 1000) if max_iter is None else max_iter
     options = _Options(method, step, batches, cap, progress)
     _check_options(options, problem.n, starts, on_failure)
-    first = np.zeros(problem.d) if start is None else _vector("start", start, problem.d)
+    first = np.zeros(problem.d) if start is None else vector("start", start, problem.d)
     generator = np.random.default_rng(rng)
     began = time.perf_counter()
     probe = _probes(problem, theta)
@@ -253,9 +253,10 @@ def _door(
     if isinstance(X, np.memmap) and X.ndim == 2 and X.dtype == np.float32 and X.shape[1] > 0:
         rows = np.asarray(X)  # as_samples would make a double precision copy of the file
         labels = as_samples(np.zeros((len(X), 1)), y).y
-        for i in range(0, len(X), 4096):
-            if not np.isfinite(X[i : i + 4096]).all():
-                raise InvalidInput(f"X has NaN or infinite values in rows {i} to {i + 4095}; drop or fill such rows")
+        for s in slices(len(X), 4096):
+            if not np.isfinite(X[s]).all():
+                where = f"rows {s.start} to {s.stop - 1}"
+                raise InvalidInput(f"X has NaN or infinite values in {where}; drop or fill such rows")
     else:
         samples = as_samples(X, y)
         rows, labels = samples.X, samples.y
@@ -264,25 +265,15 @@ def _door(
     d = rows.shape[1]
     if max(rows.max(), -rows.min(), labels.max(), -labels.min()) > HUGE:
         raise InvalidInput(f"X or y holds values beyond {HUGE:g}, whose squares overflow; rescale them")
-    theta = _vector("bound", bound, d, finite=False)
+    theta = vector("bound", bound, d, finite=False)
     if not (theta > 0.0).all():
         raise InvalidInput("bound must be positive: it is Θ in |w_k| ≤ Θ")
-    a = np.ones(d) if weights is None else _vector("weights", weights, d)
+    a = np.ones(d) if weights is None else vector("weights", weights, d)
     if (a == 0.0).any():
         raise InvalidInput("weights must be non-zero: a coordinate with weight 0 leaves no trace in y; drop its column")
     if not -1.0 <= slope < 1.0:
         raise InvalidInput(f"slope must lie in [-1, 1), got {slope}: at 1 the model is linear, only Σ a_k w_k is seen")
     return Additive(rows, np.ascontiguousarray(labels.reshape(len(labels))), a, float(slope)), theta
-
-
-def _vector(name: str, value: ArrayLike, d: int, finite: bool = True) -> Array:
-    try:
-        vector = np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)).copy()
-    except (ValueError, TypeError):
-        raise InvalidInput(f"{name} must be one number or {d} numbers, one a column of X") from None
-    if np.isnan(vector).any() or (finite and np.isinf(vector).any()):
-        raise InvalidInput(f"{name} must be finite")
-    return vector
 
 
 def _check_options(options: _Options, n: int, starts: int, on_failure: str) -> None:

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.results import InvalidInput
 
 Probability = Callable[[float], float]
+_NUMBERS = 1 << 22  # compared at once: 4 MB of answers
 
 
 class Tails(NamedTuple):
@@ -114,10 +115,9 @@ def column_tails(X: NDArray[np.floating], bound: ArrayLike, rows: int | None = N
     """
     theta = np.broadcast_to(np.asarray(bound, dtype=np.float64), X.shape[1:])
     low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    rows = rows or max(1, 2**22 // X.shape[1])
-    for i in range(0, X.shape[0], rows):
-        low += np.count_nonzero(X[i : i + rows] < -theta, axis=0)
-        high += np.count_nonzero(X[i : i + rows] >= theta, axis=0)
+    for s in slices(len(X), rows or max(1, _NUMBERS // X.shape[1])):
+        low += np.count_nonzero(X[s] < -theta, axis=0)
+        high += np.count_nonzero(X[s] >= theta, axis=0)
     low, high = low / X.shape[0], high / X.shape[0]
     p = np.clip(0.5, low, 1.0 - high)
     return high * low, p * (1.0 - p)

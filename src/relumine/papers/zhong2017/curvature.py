@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from relumine.activations import Activation, gaussian_mean
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.network import Network
 from relumine.papers.zhong2017.conditions import constants, properties, second_derivative
 from relumine.results import InvalidInput
 
-_MOST = 6000  # rows of a Hessian that is formed
+_MOST = 6000  # rows of a Hessian that is formed: 288 MB
+_JACOBIAN = 1 << 21  # numbers of the Jacobian held at once: 16 MB
 
 
 class Conditioning(NamedTuple):
@@ -68,11 +69,10 @@ def empirical_hessian(net: Network, X: Array, y: Array) -> Array:
     """
     k, d = _hessian_size(net)
     sigma, H = net.activation, np.zeros((k * d, k * d))
-    chunk = max((1 << 21) // (k * d), 64)
-    for start in range(0, len(y), chunk):
-        Xs = X[start : start + chunk]
+    for rows in slices(len(y), max(_JACOBIAN // (k * d), 64)):
+        Xs = X[rows]
         Z = Xs @ net.W.T
-        r = sigma(Z) @ net.a - y[start : start + chunk]
+        r = sigma(Z) @ net.a - y[rows]
         J = ((sigma.derivative(Z) * net.a)[:, :, None] * Xs[:, None, :]).reshape(len(Xs), k * d)
         H += J.T @ J
         # the second part of ∇²: r v_j φ''(w_j·x) xxᵀ, in the blocks on the diagonal only

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from relumine.activations import Activation
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.sources import Chunk, Source, count
 from relumine.data.views import Between, seen
 from relumine.results import InvalidInput
@@ -60,9 +60,8 @@ def gradient(rows: Source, W: Array, v: Array, sigma: Activation) -> Slope:
 def _gradient_sums(chunk: Chunk, W: Array, v: Array, sigma: Activation) -> tuple[Array, ...]:
     """Number of rows, Σ r², Σ r v_i σ'(w_i·x) x, Σ r σ(w_i·x) with r = f(x) − y."""
     squares, in_W, in_v = 0.0, np.zeros_like(W), np.zeros_like(v)
-    block = max(_BLOCK_NUMBERS // W.shape[1], 64)
-    for start in range(0, len(chunk.Y), block):
-        X, y = chunk.X[start : start + block], chunk.Y[start : start + block, 0]
+    for s in slices(len(chunk.Y), max(_BLOCK_NUMBERS // W.shape[1], 64)):
+        X, y = chunk.X[s], chunk.Y[s, 0]
         Z = X @ W.T
         H = sigma(Z)
         r = H @ v - y
@@ -89,14 +88,7 @@ def theorem_step(W: Array, v: Array, sigma: Activation) -> float:
 
 
 def descend(
-    rows: Source,
-    W: Array,
-    v: Array,
-    sigma: Activation,
-    step: Step = "search",
-    *,
-    batches: int = 1,
-    both: bool = False,
+    rows: Source, W: Array, v: Array, sigma: Activation, step: Step = "search", *, batches: int = 1, both: bool = False
 ) -> Iterator[Iterate]:
     """W ← W − η ∇f̂_S(W), endlessly; the first iterate is the start. A pass over the rows for each step or try.
 

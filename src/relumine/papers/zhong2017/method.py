@@ -18,7 +18,7 @@ from relumine.activations import Activation
 from relumine.arguments import one_of, whole
 from relumine.data.holdout import how_many, kept_apart
 from relumine.data.sources import Samples, Source, count
-from relumine.data.views import Whitened, few_of, rows_of, seen
+from relumine.data.views import Whitened, few_of, seen
 from relumine.data.whiten import Whitening, summary_of, whitening_of
 from relumine.network import Network
 from relumine.papers.capabilities import Capabilities, options_of
@@ -208,7 +208,7 @@ def _note(rows: Source) -> tuple[str, ...]:
 def _report(
     net: Network, start: Start, losses: list[float], held: Samples, stages: list[Stage], notes: tuple[str, ...]
 ) -> ZhongRecovery:
-    residual = rms_error(net, rows_of(held.X, held.y)) / (float(np.std(held.y)) or 1.0)
+    residual = rms_error(net, held) / (float(np.std(held.y)) or 1.0)
     # eigenvalues of P̂₂ come by decreasing size: the last of the k is the weakest direction of the span
     drop = float(np.abs(start.values[-1]) / np.abs(start.values[0]))
     status, message = _verdict(net.m, residual, held.n)

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy.sparse.linalg import aslinearoperator
 
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.moments import estimate_from, sums_of
 from relumine.data.sources import Source, count
 from relumine.data.views import Affine, Less, Projected, seen
@@ -28,6 +28,7 @@ Moments = Literal["plain", "debiased", "regressed"]
 
 _ROUNDS = 20  # of fit and span in turn, a cap: three to six are usual
 _GAIN = 0.01  # share of the variance left that a round must take away to be followed by another
+_HIGHEST, _FEATURES = 5, 300  # degree and coefficients of the polynomial, at most
 _BLOCK = 4096  # rows whose features are held at once: 10 MB at 300 features
 
 
@@ -41,7 +42,7 @@ class HermitePolynomial:
 
     def __call__(self, X: Array) -> Array:
         """Values (n,) for X (n, d)."""
-        blocks = [X[start : start + _BLOCK] @ self.V.T for start in range(0, len(X), _BLOCK)]
+        blocks = [X[s] @ self.V.T for s in slices(len(X), _BLOCK)]
         return np.concatenate([np.zeros(0), *(self.beta @ hermite_features(Z, self.degree) for Z in blocks)])
 
 
@@ -131,7 +132,7 @@ def _explain(rows: Source, V: Array, degree: int, without_p: Source, sweeps: int
     return Explained(sums.estimate().tensors, slope, constant, without_p, seen(without_p, less))
 
 
-def _degree(k: int, n: int, most: int = 5, features: int = 300) -> int:
+def _degree(k: int, n: int) -> int:
     """Of the polynomial in the span: four rows or more a coefficient, and few enough beyond degree 2 to be cheap."""
-    sizes = {D: feature_count(k, D) for D in range(1, most + 1)}
-    return max([D for D, size in sizes.items() if 4 * size <= n and (D <= 2 or size <= features)], default=1)
+    sizes = {D: feature_count(k, D) for D in range(1, _HIGHEST + 1)}
+    return max([D for D, size in sizes.items() if 4 * size <= n and (D <= 2 or size <= _FEATURES)], default=1)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from relumine.activations import Activation
-from relumine.arrays import Array
+from relumine.arrays import Array, slices
 from relumine.data.sources import Chunk, Source, count
 from relumine.data.whiten import summary_of
 from relumine.results import InvalidInput
@@ -33,7 +33,7 @@ class Orders:
     third: int
 
 
-def moment_orders(sigma: Activation, norms: Array | float = 1.0, most: int = 4) -> Orders:
+def moment_orders(sigma: Activation) -> Orders:
     """The orders j₁, j₂, j₃ of an activation without bias; an error where M₃ and M₄ both vanish.
 
     Examples
@@ -42,11 +42,10 @@ def moment_orders(sigma: Activation, norms: Array | float = 1.0, most: int = 4) 
     >>> moment_orders(get("relu")), moment_orders(get("squared_relu")), moment_orders(get("tanh"))
     (Orders(first=1, second=2, third=4), Orders(first=1, second=2, third=3), Orders(first=1, second=3, third=3))
     """
-    r = np.atleast_1d(np.asarray(norms, dtype=np.float64))
-    sizes = np.array([np.abs(sigma.hermite(k, np.zeros_like(r), r)).min() for k in range(most + 1)])
+    sizes = np.array([abs(float(sigma.hermite(k, 0.0))) for k in range(5)])
     # a moment that vanishes by symmetry comes out of quadrature as 1e-14; the others are 1e-3 or more
     seen = sizes > 1e-9 * max(float(sizes.max()), np.finfo(float).tiny)
-    found = [next((j for j in range(k, most + 1) if seen[j]), None) for k in (1, 2, 3)]
+    found = [next((j for j in range(k, 5) if seen[j]), None) for k in (1, 2, 3)]
     if found[2] is None:
         raise InvalidInput(
             f"{sigma.name}: the third and fourth moments vanish, so no tensor of the weights can be had from them "
@@ -153,9 +152,9 @@ def _lower_sums(chunk: Chunk, k: int, alpha: Array) -> tuple[Array, ...]:
 def _moment_times(chunk: Chunk, k: int, alpha: Array, U: Array) -> tuple[Array, ...]:
     """Σ y h_k x(x·U)."""
     out = np.zeros_like(U)
-    for start in range(0, len(chunk.Y), _BLOCK):
-        X = np.asarray(chunk.X[start : start + _BLOCK], dtype=np.float64)
-        top = chunk.Y[start : start + _BLOCK, 0] * _hermite(X, alpha, k)[k]
+    for s in slices(len(chunk.Y), _BLOCK):
+        X = np.asarray(chunk.X[s], dtype=np.float64)
+        top = chunk.Y[s, 0] * _hermite(X, alpha, k)[k]
         out += X.T @ (top[:, None] * (X @ U))
     return (out,)
 
