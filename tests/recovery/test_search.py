@@ -137,6 +137,23 @@ def test_fewer_units_are_tried_only_where_the_rows_leave_room(monkeypatch: pytes
     assert looks[0] == 5
 
 
+def test_a_path_that_passes_the_smallest_width_goes_back_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In steps of 2 from 8 units near a network of 5: 6 are exact and 4 are not; the sixth does nothing."""
+    truth, task = task_of(10, 5, 8, 0)
+    rng = np.random.default_rng(1)
+    near = directions(truth) + 0.01 * rng.normal(size=(5, 11))
+    fit = minimise(task.rows, task.shape, np.vstack([near, random_directions(rng, 3, 11)]), replace(SEARCH, steps=0))
+    assert fit.loss > 10.0 * SEARCH.tol, "not collapsed, so units go several at a time"
+    monkeypatch.setattr(widths, "_STRIDE", 3)
+    looked = search.Search(task, 1, Run.of(0))
+    found = widths._walk(looked, fit)
+    assert found is not None
+    assert task.is_exact(found.at.squares)
+    assert len(found.at.U) == 5
+    assert {4, 5, 6} <= set(looked.evidence)
+    assert looked.best is found
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_span_without_the_matrix_is_that_of_the_matrix(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """y = (z·v_1)² − 2(z·v_2)²: two eigenvalues far from the others, of either sign."""

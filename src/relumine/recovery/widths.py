@@ -15,6 +15,7 @@ from math import ceil
 from relumine.fit.levenberg import Fit
 from relumine.fit.prune import SEARCH, path
 from relumine.recovery.search import BEATEN, USUAL, Search
+from relumine.recovery.spare import without_spare_units
 from relumine.results import Stage, WidthEvidence
 
 # Rounds at one width: 60 rounds at 7 or 8 units did not find 10, while students of 11 fell to 1e-4.
@@ -145,13 +146,16 @@ def _walk(search: Search, fit: Fit) -> Fit | None:
     if fits is None:
         search.interrupted = True
         return None
+    exact = [width for width, found in fits.items() if search.is_exact(found)]
+    if exact:  # the path takes several units at a time, and may have passed the smallest
+        least = without_spare_units(search.task, fits[min(exact)], search.run.unhurried())
+        fits[len(least.at.U)] = least
+        exact.append(len(least.at.U))
+    search.stages.append(Stage("widths", time.perf_counter() - began, None, f"tried {min(fits)}…{max(fits)} units"))
     for width, found in fits.items():
         entry = WidthEvidence(width, found.loss, search.bic(found))
         if width not in search.evidence or entry.loss < search.evidence[width].loss:
             search.evidence[width] = entry
-    exact = [width for width, found in fits.items() if search.is_exact(found)]
-    search.stages.append(Stage("widths", time.perf_counter() - began, None, f"tried {min(fits)}…{max(fits)} units"))
-    for found in fits.values():
         if search.best is None or found.loss < search.best.loss:
             search.best = found
         if search.walked is None or search.bic(found) < search.bic(search.walked):
