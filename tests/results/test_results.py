@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+import relumine as rl
 from relumine import Network, Recovery, RecoveryFailed, Status
 from relumine.results import Cause, Certificate, Diagnosis, InvalidInput, Labels, Origin, Stage, StandardErrors
 
@@ -87,3 +88,18 @@ def test_a_failure_that_is_raised_carries_the_result_also_as_a_copy() -> None:
     error = copy.deepcopy(RecoveryFailed(result(Status.NOT_RECOVERED)))  # by __reduce__, as a pickle
     assert error.recovery.status is Status.NOT_RECOVERED
     assert "a message." in str(error)
+
+
+def test_a_dataframe_is_predicted_by_the_names_of_its_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    frame = pandas.DataFrame({"u": X[:, 0], "v": X[:, 1], "y": np.abs(X[:, 0]) + 2.0 * X[:, 1]})
+    found = rl.recover(frame, target="y", rng=0)
+    np.testing.assert_allclose(found.predict(frame[["v", "u"]]), frame["y"], atol=1e-12)
+    np.testing.assert_allclose(found.predict(X), frame["y"], atol=1e-12)
+    with pytest.raises(InvalidInput, match=r"X has no column 'v'; it needs: u, v"):
+        found.predict(frame[["u"]])
+    with pytest.raises(InvalidInput, match="not the name of a file"):
+        found.predict("new.csv")
+    with pytest.raises(InvalidInput, match=r"name the target= column .* u, v, y"):
+        rl.recover(frame)

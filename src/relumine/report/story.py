@@ -96,7 +96,7 @@ def cards(found: Recovery) -> list[Card]:
     """The numbers that matter, with a remark each."""
     certificate, net, out = found.certificate, found.network, []
     if np.isfinite(certificate.residual):
-        rows = f"of the spread of y, on {_count(certificate.rows, 'row')} kept out of the fit"
+        rows = f"as a share of the spread of y, on {_count(certificate.rows, 'row')} kept out of the fit"
         out.append(Card(scientific(certificate.residual), "error on unseen rows", rows))
     if certificate.confirmed:
         out.append(Card(f"{certificate.confirmed:,}", "rows confirm it", certificate.evidence.partition("; ")[2]))

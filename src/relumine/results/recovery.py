@@ -55,9 +55,29 @@ class Recovery:
         return None if self.mapping is None else self.mapping.name
 
     def predict(self, X: ArrayLike) -> Array:
-        """What was observed at the rows of X: probabilities, where there is a link; else the values of the network."""
-        Z = self.network(X)
+        """What was observed at the rows of X: probabilities, where there is a link; else the values of the network.
+
+        X: (n, d) numbers in the order of the inputs; of a dataframe the columns are found by name, if the inputs had
+        names.
+        """
+        Z = self.network(self._inputs(X))
         return Z if self.mapping is None else self.mapping.answers(Z)
+
+    def _inputs(self, X: Any) -> ArrayLike:
+        """Rows of numbers: the columns of a dataframe by the names of the inputs, anything else as it is."""
+        if isinstance(X, str | PathLike):
+            remedy = "read it first, or use `relumine predict` on the command line"
+            raise InvalidInput(
+                f"predict takes rows of numbers, not the name of a file ({X})", argument="X", remedy=remedy
+            )
+        names = self.origin.features
+        if not names or not hasattr(X, "columns"):
+            return np.asarray(X)
+        called = {str(column): column for column in X.columns}
+        missing = [name for name in names if name not in called]
+        if missing:
+            raise InvalidInput(f"X has no column {missing[0]!r}", argument="X", remedy=f"it needs: {', '.join(names)}")
+        return np.asarray(X[[called[name] for name in names]])
 
     @property
     def labels(self) -> Labels:

@@ -143,8 +143,7 @@ def _kind(X: Any, given: dict[str, Any]) -> _Kind:
         return {".npy": _NPY, ".npz": _NPZ}.get(ending, _TABLES)
     if _is_dask(X):
         return _DASK
-    columns = {"target", "one_hot", "impute"} & set(given)
-    if columns and "y" not in given and hasattr(X, "dtypes") and hasattr(X, "columns"):
+    if "y" not in given and hasattr(X, "dtypes") and hasattr(X, "columns"):
         return _FRAME
     if "y" in given or not isinstance(X, Iterable) or isinstance(X, np.ndarray):
         return _ARRAYS
