@@ -275,4 +275,3 @@ def test_a_comma_between_thousands_is_no_decimal_mark_where_numbers_have_points(
     assert sniff(path).decimal == "."
     with pytest.raises(InvalidInput, match=r"column 'b' is not numeric.*numbers plainly"):
         open_source(path, target="y")
-

@@ -139,4 +139,3 @@ def test_a_box_that_answers_otherwise_when_asked_again_is_not_believed() -> None
     found = extract(fickle, dim=D, rng=0, on_failure="return")
     assert found.status is Status.NOT_RECOVERED
     assert "does not repeat itself" in found.message
-

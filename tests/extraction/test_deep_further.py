@@ -223,3 +223,70 @@ def test_lines_in_front_of_every_layer_are_random_ones() -> None:
     assert len(lines.starts) > 0
     assert lines.starts.shape[1] == 3
     assert np.isfinite(lines.F).all()
+
+
+def test_a_missing_unit_shows_in_gradients_where_no_move_shows_it():
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    gradients = Gradients(at)
+    seen = np.ones(W.shape, dtype=bool)
+    xi, left = gradients.signs(W, b, seen)
+    assert not left.any()
+    H, fits = gradients.told(W, b, xi, seen)
+    assert len(H) > 10
+    assert fits.all()
+    few = np.arange(10) != 4
+    H, fits = gradients.told(W[few], b[few], xi[few], seen[few])
+    on = H @ W[4] + b[4] > 0.0
+    assert fits[~on].all()
+    assert (~fits[on]).sum() > 2
+
+
+def test_surfaces_of_one_unit_of_which_different_weights_are_known_are_one():
+    at = inquiry()
+    search = Next(at, [], precise=True)
+    theta = np.append(TRUTH.hidden[2][0][4], TRUTH.hidden[2][1][4])
+    surface, lines = surface_of(at, theta)
+    X = chosen(lines, surface, [], 400, at.rng)
+    off = at.known(X) == 0.0
+    for hidden in off.sum(axis=0).argsort()[-2:]:  # those that are off at most places
+        seen = np.arange(len(theta)) != hidden
+        points = list(X[off[:, hidden]])
+        search.keep(Surface(surface.lift, surface.s, (1.0 + hidden) * theta * seen, seen, points))
+    (found,) = search.surfaces
+    assert found.seen.all()
+    scaled = found.theta / np.linalg.norm(found.theta) * np.sign(found.theta @ theta)
+    np.testing.assert_allclose(scaled, theta / np.linalg.norm(theta), atol=1e-8)
+
+
+def test_regions_of_many_inputs_and_how_far_they_reach():
+    at, rng = inquiry(), np.random.default_rng(3)
+    X, ways = rng.normal(size=(2, 12, TRUTH.d))
+    found = at.known.regions(X)
+    for x, on in zip(X, found.on):
+        np.testing.assert_array_equal(on, np.concatenate(at.known.before(x[None]), axis=1)[0] > 0.0)
+        active, J, shift, rows, offsets = at.known.region(x)
+        np.testing.assert_allclose(at.known(x[None])[0, active], J @ x + shift, atol=1e-12)
+        assert (rows @ x + offsets >= 0.0).all()
+    far, number = found.room(X, ways)
+    for x, way, step, unit in zip(X, ways, far, number):
+        sides = [
+            np.concatenate(at.known.before((x + t * step * way)[None]), axis=1)[0] > 0.0 for t in (0.0, 0.999, 1.001)
+        ]
+        np.testing.assert_array_equal(sides[0], sides[1])
+        np.testing.assert_array_equal(np.flatnonzero(sides[0] != sides[2]), [unit])
+
+
+def test_in_the_coordinates_of_the_first_layer_nothing_else_changes():
+    at, rng = inquiry(), np.random.default_rng(4)
+    X, known = rng.normal(size=(5, TRUTH.d)), at.known
+    Q = np.linalg.qr(known.layers[0][0].T)[0]
+    with at.within(Q):
+        assert at.dim == at.known.d == 10
+        np.testing.assert_allclose(at.known(X @ Q), known(X), atol=1e-12)
+        np.testing.assert_allclose(at.ask(X @ Q), TRUTH(X), atol=1e-12)
+        assert at.rows(7)[0].shape == (7, 10)
+    assert at.dim == TRUTH.d
+    assert at.ask.data()[0].shape == (12, TRUTH.d)
+    assert np.linalg.matrix_rank(at.pool[0]) == 7  # random rows are drawn in all coordinates
+    np.testing.assert_allclose(at.known.layers[0][0], known.layers[0][0], atol=1e-12)

@@ -17,8 +17,8 @@ from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.surfaces import Lift, Surface, bends
-from relumine.extraction.deep.whole import _certain, extract_deep
 from relumine.extraction.deep.walking import onto
+from relumine.extraction.deep.whole import _certain, extract_deep
 from relumine.extraction.deep.wide import oriented
 from relumine.extraction.deep.witnesses import Chord, witnesses_of
 from relumine.extraction.lines import kinks

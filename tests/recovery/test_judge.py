@@ -159,4 +159,3 @@ def test_rows_of_a_sample_are_named_by_their_numbers_among_all_rows() -> None:
     named = _numbered(e, np.array([10, 25, 31, 47, 90])).confirmations
     assert named is not None
     assert (named.alone, named.rows) == ((25, 47), 140)
-

@@ -70,7 +70,9 @@ def extended(ask: Asked, surface: Surface, rng: Rng, misses: int = _MISSES) -> b
         units = np.flatnonzero(~surface.seen[np.maximum(lift.entry, 0)] & (lift.entry >= 0))
         starts = [rng.choice(np.argsort(far[:, unit])[:_STARTS]) for unit in units]  # near where each changes sides
         # rays that end at the same unit would learn the same
-        crossings = {found.number: found for found in rays(surface, points[np.array(starts, dtype=np.intp)], units, rng)}
+        crossings = {
+            found.number: found for found in rays(surface, points[np.array(starts, dtype=np.intp)], units, rng)
+        }
         new = _kept(ask, surface, _bend(ask, surface, list(crossings.values())), rng)
         missed, gained, idle = missed + len(crossings) - new, gained + new, 0 if new else idle + 1
         if missed > misses + gained:

@@ -21,7 +21,17 @@ from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.passing import Settled, settled
 from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.probing import Lines, alike, all_shown, beyond, chosen, corrected, sharpened, shown, united
+from relumine.extraction.deep.probing import (
+    Lines,
+    alike,
+    all_shown,
+    beyond,
+    chosen,
+    corrected,
+    sharpened,
+    shown,
+    united,
+)
 from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
@@ -32,8 +42,8 @@ _CHORDS = 12  # chords of a look
 _MOST = 8_000  # queries for a chord
 _MOSTLY = 0.9  # share of the kinks that these units explain if their layer is the last
 _QUIET = 1  # looks without a new unit, after which the signs are asked for
-# So many after which a unit may be missing that no input turns off. In a trained 100-16×8-1 one unit of the third layer,
-# on for 99.99 % of the inputs, changed sides on the lines of one look in six.
+# So many after which a unit may be missing that no input turns off. In a trained 100-16×8-1 one unit of the third
+# layer, on for 99.99 % of the inputs, changed sides on the lines of one look in six.
 _PATIENT, _OPEN = 20, 3  # the second where nothing is missing, but signs stay open
 # Kinks in a row that are no unit's of this layer: look elsewhere. With 60, those of units that are seldom off, next to
 # other kinks, were never tried in a trained 100-16×8-1.

@@ -177,17 +177,24 @@ def sharpened(surface: Surface, hits: list[Array]) -> Surface | None:
 
 
 def alike(one: Surface, two: Surface) -> bool:
-    """Whether two surfaces of which all is known are nearly the same."""
-    if not (one.seen.all() and two.seen.all()):
+    """Whether two surfaces are nearly the same in all that is known of both, which is at least a half."""
+    both = one.seen & two.seen
+    a, b = one.theta[both], two.theta[both]
+    long, size = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    if 2 * both.sum() < len(both) or long < 0.1 * np.linalg.norm(one.theta) or size < 0.1 * np.linalg.norm(two.theta):
         return False
-    a, b = one.theta / np.linalg.norm(one.theta), two.theta / np.linalg.norm(two.theta)
+    a, b = a / long, b / size
     return bool(min(np.linalg.norm(a - b), np.linalg.norm(a + b)) <= _ALIKE)
 
 
 def united(one: Surface, two: Surface) -> Surface:
     """One surface of two that are alike: that which fits its own kinks better, with those of the other that fit it."""
     better, other = sorted((one, two), key=lambda s: float(np.median(_off(s.lift(np.array(s.points), s.s), s.theta))))
-    return sharpened(better, other.points) or better
+    both = Surface(better.lift, better.s, better.theta, better.seen, better.points, better.error, better.free)
+    if other.seen[~better.seen].any():
+        for x in other.points:
+            both.learn(x)
+    return sharpened(both, other.points) or better
 
 
 def corrected(surface: Surface, hits: list[Array], error: float) -> Array:

@@ -135,7 +135,10 @@ class Gradients:
         return xi, open_
 
     def told(self, V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, Mask]:
-        """h (n, width) of the points at which fewer units are on than it moves in; which of them these units explain."""
+        """h (n, width) of the points at which few units are on; which of these gradients those explain.
+
+        Few: fewer than h moves in.
+        """
         H, fits = [], []
         for p in self.points:
             more, either = _added(p, known)
@@ -302,9 +305,10 @@ def _told(
 def _tried(points: list[_Point], V: Array, c: Array, known: Mask, fixed: Array) -> tuple[Array | None, Mask]:
     """The signs that most points show and none rules out, and which of them are open; None if all are ruled out.
 
-    ``fixed``: those that are known, 0 for others. A point shows signs by which fewer units are on than it has directions, if these units give its gradient and each
-    of them counts. It rules out those by which so few are on that do not give it. Weights that are not known add the
-    units in front that they belong to, and the units whose side depends on them may be on or off.
+    ``fixed``: those that are known, 0 for others. A point shows signs by which fewer units are on than it has
+    directions, if these units give its gradient and each of them counts. It rules out those by which so few are on
+    that do not give it. Weights that are not known add the units in front that they belong to, and the units whose
+    side depends on them may be on or off.
     """
     m, free = len(c), np.flatnonzero(fixed == 0.0)
     xi = np.tile(fixed, (1 << len(free), 1))

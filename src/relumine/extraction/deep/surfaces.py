@@ -59,7 +59,7 @@ class Lift:
         return np.column_stack([np.maximum(s * (H @ self.V.T + self.c), 0.0), H, np.ones(len(X))])
 
     def slopes(self, theta: Array, s: Array, X: Array, at: Regions) -> Array:
-        """The gradients of θ·φ at the rows of X, (n, d), in their regions; ``theta`` and ``s``: the same, or one each."""
+        """The gradients of θ·φ at the rows of X, (n, d), in their regions; ``theta`` and ``s`` may be one each."""
         H, first = self.known(X), at.on.shape[1] - self.m - self.known.width
         on = s * (H @ self.V.T + self.c) > 0.0
         weights = (theta[..., : self.m] * s * on) @ self.V + theta[..., self.m : -1]
@@ -158,7 +158,7 @@ class Surface:
         F = F / np.linalg.norm(F, axis=1, keepdims=True)
         scale = np.linalg.norm(F, axis=0)
         scale = np.where(scale > _THIN, scale, 1.0)
-        s, Vt = np.linalg.svd(F / scale, full_matrices=True)[1:]
+        s, Vt = np.linalg.svd(F / scale, full_matrices=len(F) < F.shape[1])[1:]
         rank = min(int((s > _THIN * s[0]).sum()), len(scale) - 1)
         N = np.linalg.qr(Vt[rank:].T / scale[:, None])[0]
         best = None

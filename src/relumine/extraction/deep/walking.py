@@ -53,7 +53,7 @@ def _walk(surfaces: Sequence[Surface], X: Array, steps: NDArray[np.intp], rng: R
         edges, number, _, met = _edges(at, X[i], ways)
         behind = _behind(lift, edges, ways)
         inside, fits = onto(lift, T[i], S[i], edges, ways, number, behind)
-        good[i] = met & fits & _covered([surfaces[j] for j in i], lift(inside, S[i]))
+        good[i] = met & fits & _covered([surfaces[j] for j in i.tolist()], lift(inside, S[i]))
         X[i] = inside
     ends = lift.slopes(T, S, X, lift.all.regions(X)) if len(X) else X
     return X, good & ends.any(axis=1)  # else all units in front are off: there is no surface here
