@@ -37,7 +37,7 @@ from relumine.run import Run
 NAME = "ablation"
 Toggle = tuple[bool, float, bool, str]
 FULL: Row = {
-    "sizes": [[20, 10, 6, 10], [10, 20, 6, 10], [40, 20, 6, 5], [10, 5, 2, 5], [10, 10, 2, 5], [30, 30, 3, 2]],
+    "sizes": [[20, 10, 6, 10], [10, 20, 6, 10], [40, 20, 6, 5], [10, 5, 2, 5], [10, 10, 2, 5], [30, 30, 3, 1]],
     "first": 44000,
 }
 QUICK: Row = {"sizes": [[20, 10, 6, 3]], "first": 44000}
