@@ -435,6 +435,11 @@ def test_width_unknown_takes_half_a_sample_more(m: int) -> None:
     assert hits(10, m, 3.0, range(42000, 42010), width=None) >= 9
 
 
+@pytest.mark.slow
+def test_fifty_units_are_found_although_the_bic_rises_before() -> None:
+    assert hits(50, 50, 4.0, range(82000, 82001), width=None) == 1
+
+
 # -- evidence ---------------------------------------------------------------------------------------------------------
 
 
@@ -502,6 +507,24 @@ def test_a_slow_fall_of_the_loss_ends_the_search_for_the_width(
     at = project(task.rows, task.shape, random_directions(np.random.default_rng(1), units, 9))
     narrow, wide = (Fit(at, State(at.U, 1.0, 2.0, (loss,))) for loss in losses)
     assert widths._too_wide(search.Search(task, 20, Run(np.random.default_rng(0))), [narrow, wide]) is given_up
+
+
+@pytest.mark.parametrize(
+    ("loss", "units", "wider"),
+    [
+        (0.15, 32, True),  # fifty units are there, and four numbers for each of their parameters
+        (0.03, 32, False),  # a student that has enough units, and sticks
+        (0.15, 8, False),  # so many numbers that the BIC can be believed
+    ],
+)
+def test_one_rise_of_the_bic_is_believed_unless_numbers_are_few_and_much_is_left(
+    loss: float, units: int, wider: bool
+) -> None:
+    X = np.random.default_rng(0).normal(size=(10_000, 50))
+    task = make_task(as_samples(X, np.abs(X[:, 0])), RELU, np.random.default_rng(0))
+    at = project(task.rows, task.shape, random_directions(np.random.default_rng(1), units, 51))
+    fit = Fit(at, State(at.U, 1.0, 2.0, (loss,)))
+    assert widths._may_be_wider(search.Search(task, 20, Run(np.random.default_rng(0))), fit) is wider
 
 
 def test_a_search_without_hope_is_not_repeated_with_more_rows(monkeypatch: pytest.MonkeyPatch) -> None:

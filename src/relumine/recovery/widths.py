@@ -27,6 +27,9 @@ _WIDE = 16  # units from which a student that did not collapse is reason to ask 
 # layers 0.5 … 0.7, trees 0.9, a maximum 0.7. Then four times the units are needed: numbers times parameters squared
 # that are affordable are ten seconds.
 _TOLD, _SLOW, _DEAR = 64, 0.4, 5e10
+# Numbers for each parameter below which students stick. With as many units as the network they leave 0.02 … 0.05 at
+# three, with fewer more than this: 32 units of (50,50) at n/p = 4 left 0.15, more than their BIC allows after 16.
+_FEW, _NARROW = 6.0, 0.1
 _PAST = 5  # widths in a row, below the best one, that must be worse before smaller ones are not looked at
 _STRIDE = 16  # share of the units left out between two widths that are looked at; below so many, one at a time
 
@@ -44,7 +47,7 @@ def best_fit(search: Search, width: int | None) -> Fit:
 def _any_width(search: Search) -> Fit | None:
     """Students of doubling width until one collapses (exact data) or stops paying for itself (noise)."""
     widest = search.task.widest(0.7)
-    k, last, students = min(4, max(widest, 1)), float("inf"), []
+    k, last, rises, students = min(4, max(widest, 1)), float("inf"), 0, list[Fit]()
     while True:
         fit = _student(search, k)
         if search.over():
@@ -58,7 +61,8 @@ def _any_width(search: Search) -> Fit | None:
             return _approximation(search, fit)
         if search.bic(fit) < last and search.starts <= USUAL and _too_wide(search, students):
             return _given_up(search, *students[-2:])
-        if k >= widest or search.bic(fit) > last:
+        rises = rises + 1 if search.bic(fit) > last else 0
+        if k >= widest or rises > _may_be_wider(search, fit):
             break
         k, last = min(2 * k, widest), search.bic(fit)
     # where few rows are left for each parameter, students stick, and another one may lead to a better network
@@ -80,6 +84,11 @@ def _student(search: Search, k: int) -> Fit:
     if first.loss <= SEARCH.tol or search.over() or (k > _WIDE and search.plenty(2 * k)):
         return first
     return min(first, search.student(k, k, schedule=SEARCH), key=lambda fit: fit.loss)
+
+
+def _may_be_wider(search: Search, fit: Fit) -> bool:
+    """Whether one rise of the BIC tells nothing yet: few numbers for each parameter, and much is left."""
+    return fit.loss > _NARROW and search.task.values < _FEW * search.task.parameters(2 * len(fit.at.U))
 
 
 def _too_wide(search: Search, students: list[Fit]) -> bool:
