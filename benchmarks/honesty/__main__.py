@@ -11,7 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.honesty.measure import SECONDS, measure, names
-from benchmarks.honesty.table import put, summary
+from benchmarks.honesty.table import FULL, PAGE, SINCE, claims, summary
+from benchmarks.tables import put
 
 RECORD = Path("build/honesty.jsonl")
 
@@ -45,15 +46,18 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=500_000, help="first seed")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="processor time of one recovery")
+    parser.add_argument("--since", action="store_true", help="the table of a shorter run, beside that of ten thousand")
     options = parser.parse_args()
     if options.what == "run":
         run(options.record, options.problems, options.first, options.seconds)
         return
-    text = summary(load(options.record))
-    if options.what == "table":
-        put(text)
+    rows = load(options.record)
+    if options.what == "show":
+        print(summary(rows))
+    elif options.since:
+        put(PAGE, SINCE, claims(rows))
     else:
-        print(text)
+        put(PAGE, FULL, summary(rows))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from benchmarks.text import duration, table
 
 Row = dict[str, Any]
 PAGE = Path(__file__).parents[2] / "docs" / "guarantees.md"
-BEGIN, END = "<!-- honesty: begin -->", "<!-- honesty: end -->"
+FULL, SINCE = "honesty", "honesty since"  # places of the page: ten thousand problems; a shorter run of later code
 STATUSES = ("exact", "noisy", "ambiguous", "under-determined", "not recovered", "interrupted", "refused", "crashed")
 
 
@@ -29,20 +29,17 @@ def unforeseen(row: Row) -> bool:
     return bool(short(row) and row["beyond"] > row["unseen"])
 
 
-def summary(rows: list[Row]) -> str:
-    """What was claimed, what was true, family by family."""
+def claims(rows: list[Row]) -> str:
+    """What was claimed, and what was true."""
     exact = [row for row in rows if row["status"] == "exact"]
     noisy = [row for row in rows if row["status"] == "noisy"]
-    families: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        families[row["family"]].append(row)
     seeds, limit = [row["seed"] for row in rows] or [0], max((row["limit"] for row in rows), default=0.0)
     text = (
-        f"{len(rows)} problems of {len(families)} families, seeds {min(seeds)} to {max(seeds)}, "
+        f"{len(rows)} problems of {len({row['family'] for row in rows})} families, seeds {min(seeds)} to {max(seeds)}, "
         f"{duration(sum(row['seconds'] for row in rows))} of processor time, at most {limit:g} s for a problem: "
         "what takes longer is ended and makes no claim. `make honesty` goes on until 10 000 are on record."
     )
-    claims = [
+    lines = [
         ["called exact", _of(len(exact), len(rows))],
         ["… different on more than `certificate.unseen` of fresh inputs", _of(sum(map(wrong, exact)), len(exact))],
         ["… on more than three times that", _of(sum(wrong(row, 3.0) for row in exact), len(exact))],
@@ -54,6 +51,14 @@ def summary(rows: list[Row]) -> str:
         ["… fresh error more than three times the noise claimed", _of(sum(map(short, noisy)), len(noisy))],
         ["… … caused by more than `certificate.unseen` of the inputs", _of(sum(map(unforeseen, noisy)), len(noisy))],
     ]
+    return "\n\n".join([text, table(["claim", "problems"], lines)])
+
+
+def summary(rows: list[Row]) -> str:
+    """The same, and family by family."""
+    families: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        families[row["family"]].append(row)
     lines = []
     for name, part in sorted(families.items()):
         counts = [str(sum(row["status"] == status for row in part) or "") for status in STATUSES]
@@ -68,14 +73,8 @@ def summary(rows: list[Row]) -> str:
             ]
         )
     header = ["family", "exact", "wrong", "noisy", "wrong", *STATUSES[2:]]
-    return "\n\n".join([text, table(["claim", "problems"], claims), table(header, lines)])
+    return "\n\n".join([claims(rows), table(header, lines)])
 
 
 def _of(part: int, whole: int) -> str:
     return f"{part} of {whole} ({100.0 * part / whole:.3g} %)" if whole else "none"
-
-
-def put(text: str, page: Path = PAGE) -> None:
-    """Between the markers of the page."""
-    before, rest = page.read_text().split(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from benchmarks.honesty.__main__ import load, run
 from benchmarks.honesty.measure import _beyond, draw, measure, names
-from benchmarks.honesty.table import BEGIN, END, put, short, summary, wrong
+from benchmarks.honesty.table import FULL, short, summary, wrong
+from benchmarks.tables import put
 
 import relumine as rl
 from relumine.results import Status
@@ -75,13 +76,13 @@ def test_a_run_goes_on_where_it_was(tmp_path):
 
 def test_the_table_goes_between_its_markers(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(f"above\n{BEGIN}\nold\n{END}\nbelow\n")
+    page.write_text(f"above\n<!-- {FULL}: begin -->\nold\n<!-- {FULL}: end -->\nbelow\n")
     rows = [
         {"family": "one", "seed": 1, "status": "exact", "wrong": 0.5, "unseen": 0.01, "saturated": False},
         {"family": "one", "seed": 2, "status": "noisy", "ratio": 4.0, "beyond": 0.02, "unseen": 0.03},
         {"family": "two", "seed": 1, "status": "ambiguous"},
     ]
-    put(summary([row | {"seconds": 1.0, "limit": 2.0} for row in rows]), page)
+    put(page, FULL, summary([row | {"seconds": 1.0, "limit": 2.0} for row in rows]))
     text = page.read_text()
     assert text.startswith("above\n")
     assert text.endswith("below\n")
