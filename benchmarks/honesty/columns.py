@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-import relumine as rl
 from benchmarks.honesty.problem import (
     Array,
     Problem,
     Rng,
+    asked,
     clean,
+    direction,
     family,
     gaussian,
     log_uniform,
@@ -17,15 +18,6 @@ from benchmarks.honesty.problem import (
     rows_for,
     whole,
 )
-
-
-def _direction(rng: Rng, d: int) -> Array:
-    w = rng.normal(size=d)
-    return np.asarray(w / np.linalg.norm(w))
-
-
-def _asked(rng: Rng, net: rl.Network) -> dict[str, int]:
-    return {"width": net.m} if rng.random() < 0.5 else {}
 
 
 def _nearly_repeated(rng: Rng, X: Array) -> Array:
@@ -39,14 +31,14 @@ def nearly_repeated_rows(rng: Rng) -> Problem:
     net = planted(rng)
     few = max(int(rng.uniform(0.8, 2.5) * net.m * (net.d + 1)), net.d + 6)
     X = _nearly_repeated(rng, rng.normal(size=(few, net.d)))
-    return Problem(X, gaussian(net.d), net, options=_asked(rng, net))
+    return Problem(X, gaussian(net.d), net, options=asked(rng, net))
 
 
 @family
 def nearly_repeated_tail(rng: Rng) -> Problem:
     """relu² with d+1 rows behind the kink, and near copies of all rows."""
     d = whole(rng, 1, 4)
-    w, X = _direction(rng, d), rng.normal(size=(whole(rng, 80, 300), d))
+    w, X = direction(rng, d), rng.normal(size=(whole(rng, 80, 300), d))
     s = np.sort(X @ w)
     t = 0.5 * (s[-d - 1] + s[-d - 2])
     return Problem(_nearly_repeated(rng, X), gaussian(d), lambda X: np.maximum(X @ w - t, 0.0) ** 2)
@@ -57,13 +49,13 @@ def counts(rng: Rng) -> Problem:
     """Inputs are whole numbers, small ones or large ones."""
     net, mean = planted(rng), log_uniform(rng, 0.3, 30.0)
     moved = net.replace(W=net.W / np.sqrt(mean), b=net.b - net.W.sum(axis=1) * np.sqrt(mean))
-    return clean(rng, moved, lambda r, n: r.poisson(mean, size=(n, net.d)).astype(float), **_asked(rng, net))
+    return clean(rng, moved, lambda r, n: r.poisson(mean, size=(n, net.d)).astype(float), **asked(rng, net))
 
 
 @family
 def curve_of_counts(rng: Rng) -> Problem:
     d, mean = whole(rng, 1, 4), log_uniform(rng, 0.3, 5.0)
-    w = _direction(rng, d)
+    w = direction(rng, d)
 
     def inputs(r: Rng, n: int) -> Array:
         return r.poisson(mean, size=(n, d)).astype(float)
@@ -80,7 +72,7 @@ def sparse_inputs(rng: Rng) -> Problem:
     def inputs(r: Rng, n: int) -> Array:
         return np.asarray(r.normal(size=(n, net.d)) * (r.random((n, net.d)) < share))
 
-    return Problem(inputs(rng, rows_for(rng, net)), inputs, lambda X: net(X) + X**2 @ bent, options=_asked(rng, net))
+    return Problem(inputs(rng, rows_for(rng, net)), inputs, lambda X: net(X) + X**2 @ bent, options=asked(rng, net))
 
 
 @family
@@ -96,7 +88,7 @@ def rare_column(rng: Rng) -> Problem:
     def target(X: Array) -> Array:
         return net(X[:, :-1]) + size * X[:, -1] * (X[:, 0] ** 2 if mixed else X[:, -1])
 
-    return Problem(inputs(rng, n), inputs, target, options=_asked(rng, net))
+    return Problem(inputs(rng, n), inputs, target, options=asked(rng, net))
 
 
 @family
@@ -126,26 +118,26 @@ def columns_from_others(rng: Rng) -> Problem:
         return np.hstack([X, X @ M + apart * r.normal(size=(n, k))])
 
     wider = net.replace(W=np.hstack([net.W, np.zeros((net.m, k))]), v=np.zeros(net.d + k))
-    return clean(rng, wider, inputs, **_asked(rng, net))
+    return clean(rng, wider, inputs, **asked(rng, net))
 
 
 @family
 def far_from_zero(rng: Rng) -> Problem:
     """Inputs 10² to 10¹² times as far from 0 as they vary."""
     net = planted(rng)
-    centre = 10.0 ** rng.uniform(2.0, 12.0) * _direction(rng, net.d)
+    centre = 10.0 ** rng.uniform(2.0, 12.0) * direction(rng, net.d)
 
     def inputs(r: Rng, n: int) -> Array:
         return np.asarray(centre + r.normal(size=(n, net.d)))
 
-    return Problem(inputs(rng, rows_for(rng, net)), inputs, lambda X: net(X - centre), options=_asked(rng, net))
+    return Problem(inputs(rng, rows_for(rng, net)), inputs, lambda X: net(X - centre), options=asked(rng, net))
 
 
 @family
 def huge_or_tiny(rng: Rng) -> Problem:
     """Inputs and answers of any size; half of the time something bends that is no unit."""
     net, bent = planted(rng), float(rng.random() < 0.5)
-    (of_x, of_y), w, t = 10.0 ** rng.uniform(-69.0, 69.0, size=2), _direction(rng, net.d), rng.uniform(0.0, 3.0)
+    (of_x, of_y), w, t = 10.0 ** rng.uniform(-69.0, 69.0, size=2), direction(rng, net.d), rng.uniform(0.0, 3.0)
 
     def inputs(r: Rng, n: int) -> Array:
         return np.asarray(of_x * r.normal(size=(n, net.d)))
@@ -153,4 +145,4 @@ def huge_or_tiny(rng: Rng) -> Problem:
     def target(X: Array) -> Array:
         return np.asarray(of_y * (net(X / of_x) + bent * np.maximum(X / of_x @ w - t, 0.0) ** 2))
 
-    return Problem(inputs(rng, rows_for(rng, net)), inputs, target, options=_asked(rng, net))
+    return Problem(inputs(rng, rows_for(rng, net)), inputs, target, options=asked(rng, net))

@@ -17,6 +17,7 @@ from benchmarks.honesty.problem import (
     log_uniform,
     planted,
     rows_for,
+    spread_of,
     whole,
 )
 
@@ -33,10 +34,6 @@ def _observed(
 
 def _single(X: Array) -> Array:
     return X.astype(np.float32).astype(np.float64)
-
-
-def _size(net: rl.Network) -> float:
-    return float(net(np.random.default_rng(0).normal(size=(2000, net.d))).std()) + 1e-12
 
 
 def _biased(rng: Rng) -> rl.Network:
@@ -107,35 +104,38 @@ def steep_plane(rng: Rng) -> Problem:
 @family
 def gaussian_noise(rng: Rng) -> Problem:
     net = planted(rng)
-    s = _size(net) * log_uniform(rng, 1e-3, 0.5)
+    s = spread_of(net) * log_uniform(rng, 1e-3, 0.5)
     return _observed(rng, net, lambda r, X, y: y + s * r.normal(size=y.shape))
 
 
 @family
 def noise_and_few_rows(rng: Rng) -> Problem:
     net = planted(rng)
-    n, s = max(int(rng.uniform(1.2, 4.0) * net.m * (net.d + 1)), net.d + 6), _size(net) * log_uniform(rng, 1e-3, 0.5)
+    n, s = (
+        max(int(rng.uniform(1.2, 4.0) * net.m * (net.d + 1)), net.d + 6),
+        spread_of(net) * log_uniform(rng, 1e-3, 0.5),
+    )
     return _observed(rng, net, lambda r, X, y: y + s * r.normal(size=y.shape), n=n)
 
 
 @family
 def tiny_noise(rng: Rng) -> Problem:
     net = planted(rng)
-    s = _size(net) * log_uniform(rng, 1e-11, 1e-5)
+    s = spread_of(net) * log_uniform(rng, 1e-11, 1e-5)
     return _observed(rng, net, lambda r, X, y: y + s * r.normal(size=y.shape))
 
 
 @family
 def noise_with_tails(rng: Rng) -> Problem:
     net, nu = planted(rng), rng.uniform(2.2, 5.0)
-    s = _size(net) * log_uniform(rng, 1e-2, 0.3)
+    s = spread_of(net) * log_uniform(rng, 1e-2, 0.3)
     return _observed(rng, net, lambda r, X, y: y + s * r.standard_t(nu, size=y.shape))
 
 
 @family
 def outliers(rng: Rng) -> Problem:
     net, share, far = planted(rng), rng.uniform(0.005, 0.1), log_uniform(rng, 1.0, 100.0)
-    s = _size(net)
+    s = spread_of(net)
 
     def observe(r: Rng, X: Array, y: Array) -> Array:
         return np.asarray(y + s * far * (r.random(y.shape) < share) * r.normal(size=y.shape))
@@ -146,7 +146,7 @@ def outliers(rng: Rng) -> Problem:
 @family
 def noise_that_varies(rng: Rng) -> Problem:
     net = planted(rng)
-    s = _size(net) * log_uniform(rng, 1e-2, 0.3)
+    s = spread_of(net) * log_uniform(rng, 1e-2, 0.3)
     return _observed(rng, net, lambda r, X, y: y + s * np.abs(X[:, 0]) * r.normal(size=y.shape))
 
 
@@ -159,7 +159,7 @@ def noise_of_a_percentage(rng: Rng) -> Problem:
 @family
 def coin_noise(rng: Rng) -> Problem:
     net = planted(rng)
-    s = _size(net) * log_uniform(rng, 1e-3, 0.3)
+    s = spread_of(net) * log_uniform(rng, 1e-3, 0.3)
     return _observed(rng, net, lambda r, X, y: y + s * r.choice([-1.0, 1.0], size=y.shape))
 
 
@@ -173,7 +173,7 @@ def noise_in_the_inputs(rng: Rng) -> Problem:
 def known_weights(rng: Rng) -> Problem:
     """Noise of very different size, the weights say so."""
     net, decades = planted(rng), rng.uniform(0.5, 3.0)
-    s = _size(net) * log_uniform(rng, 1e-3, 0.1)
+    s = spread_of(net) * log_uniform(rng, 1e-3, 0.1)
 
     def weight(X: Array) -> Array:
         return np.asarray(10.0 ** (decades * np.tanh(X[:, 0])))
@@ -204,7 +204,7 @@ def noise_and_a_plane(rng: Rng) -> Problem:
 def noise_and_far_rows(rng: Rng) -> Problem:
     """A few rows far out have all the leverage."""
     net = planted(rng)
-    s, share = _size(net) * log_uniform(rng, 1e-2, 0.3), rng.uniform(0.005, 0.05)
+    s, share = spread_of(net) * log_uniform(rng, 1e-2, 0.3), rng.uniform(0.005, 0.05)
 
     def inputs(r: Rng, n: int) -> Array:
         return np.asarray(r.normal(size=(n, net.d)) * np.where(r.random(n) < share, 20.0, 1.0)[:, None])
@@ -219,7 +219,7 @@ def noise_and_a_rare_unit(rng: Rng) -> Problem:
     w /= np.linalg.norm(w)
     t = np.quantile(rng.normal(size=100_000), 1.0 - min(rng.uniform(1.0, 20.0) / n, 0.5))
     wider = rl.Network(np.vstack([net.W, w]), np.append(net.b, -t), np.append(net.a, rng.uniform(1.0, 10.0)))
-    s = _size(net) * log_uniform(rng, 1e-3, 0.2)
+    s = spread_of(net) * log_uniform(rng, 1e-3, 0.2)
     return _observed(rng, wider, lambda r, X, y: y + s * r.normal(size=y.shape), n=n, known=0.5)
 
 
@@ -251,7 +251,7 @@ def one_noisy_output(rng: Rng) -> Problem:
 def noise_and_other_activations(rng: Rng) -> Problem:
     name = ("leaky_relu", "squared_relu", "tanh", "sigmoid")[whole(rng, 0, 3)]
     net = planted(rng, activation=name)
-    s = _size(net) * log_uniform(rng, 1e-3, 0.3)
+    s = spread_of(net) * log_uniform(rng, 1e-3, 0.3)
     problem = _observed(rng, net, lambda r, X, y: y + s * r.normal(size=y.shape))
     return Problem(problem.X, problem.inputs, net, problem.observe, options={**problem.options, "activation": name})
 
@@ -261,7 +261,7 @@ def noise_copied_rows(rng: Rng) -> Problem:
     """Each row several times with its own noise, and few different ones."""
     net = planted(rng)
     few = max(int(rng.uniform(1.0, 3.0) * net.m * (net.d + 1)), net.d + 6)
-    s = _size(net) * log_uniform(rng, 1e-2, 0.3)
+    s = spread_of(net) * log_uniform(rng, 1e-2, 0.3)
     X = np.repeat(rng.normal(size=(few, net.d)), whole(rng, 2, 5), axis=0)
     return Problem(X, gaussian(net.d), net, lambda r, X, y: y + s * r.normal(size=y.shape), options={"width": net.m})
 
@@ -299,21 +299,21 @@ def mixed_digits(rng: Rng) -> Problem:
 @family
 def noise_on_one_side(rng: Rng) -> Problem:
     net, t = planted(rng), rng.uniform(-1.0, 3.0)
-    s = _size(net) * log_uniform(rng, 1e-4, 0.5)
+    s = spread_of(net) * log_uniform(rng, 1e-4, 0.5)
     return _observed(rng, net, lambda r, X, y: y + s * (X[:, 0] > t) * r.normal(size=y.shape))
 
 
 @family
 def noise_that_grows(rng: Rng) -> Problem:
     net, rate = planted(rng), rng.uniform(0.5, 2.0)
-    s = _size(net) * log_uniform(rng, 1e-5, 0.1)
+    s = spread_of(net) * log_uniform(rng, 1e-5, 0.1)
     return _observed(rng, net, lambda r, X, y: y + s * np.exp(rate * X[:, 0]) * r.normal(size=y.shape))
 
 
 @family
 def skewed_noise(rng: Rng) -> Problem:
     net = planted(rng)
-    s = _size(net) * log_uniform(rng, 1e-3, 0.3)
+    s = spread_of(net) * log_uniform(rng, 1e-3, 0.3)
     return _observed(rng, net, lambda r, X, y: y + s * (r.exponential(size=y.shape) ** 2 - 2.0))
 
 
@@ -330,7 +330,7 @@ def now_and_then_another(rng: Rng) -> Problem:
 def weights_that_hide(rng: Rng) -> Problem:
     """Rows behind a plane weigh next to nothing, and there is something else."""
     net, t, little = planted(rng), rng.uniform(-0.5, 2.5), log_uniform(rng, 1e-16, 1e-4)
-    s, inputs = _size(net) * log_uniform(rng, 1e-3, 0.1) * (rng.random() < 0.5), gaussian(net.d)
+    s, inputs = spread_of(net) * log_uniform(rng, 1e-3, 0.1) * (rng.random() < 0.5), gaussian(net.d)
     return Problem(
         inputs(rng, rows_for(rng, net)),
         inputs,

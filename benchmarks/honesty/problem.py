@@ -81,3 +81,19 @@ def clean(rng: Rng, net: rl.Network, inputs: Inputs | None = None, n: int | None
     """A network's own answers, nothing added."""
     inputs = inputs or gaussian(net.d)
     return Problem(inputs(rng, n or rows_for(rng, net)), inputs, net, options=options)
+
+
+def direction(rng: Rng, d: int) -> Array:
+    """A random direction (d,)."""
+    w = rng.normal(size=d)
+    return np.asarray(w / np.linalg.norm(w))
+
+
+def asked(rng: Rng, net: rl.Network, known: float = 0.5) -> dict[str, int]:
+    """The width, in this share of the problems; else it is to be found."""
+    return {"width": net.m} if rng.random() < known else {}
+
+
+def spread_of(net: rl.Network) -> float:
+    """How much the answers of a network vary, for Gaussian inputs."""
+    return float(net(np.random.default_rng(0).normal(size=(2000, net.d))).std()) + 1e-12

@@ -13,6 +13,7 @@ from benchmarks.honesty.problem import (
     Problem,
     Rng,
     clean,
+    direction,
     family,
     gaussian,
     log_uniform,
@@ -31,14 +32,9 @@ def _of(rng: Rng, d: int, target: Callable[[Array], Array], n: int | None = None
     return Problem(inputs(rng, n or whole(rng, 60, 600)), inputs, target, options=options)
 
 
-def _direction(rng: Rng, d: int) -> Array:
-    w = rng.normal(size=d)
-    return np.asarray(w / np.linalg.norm(w))
-
-
 def _along(rng: Rng, d: int, n: int) -> tuple[Array, Inputs, Array]:
     """A direction w (d,), normal inputs, and n rows of them: what bends along one direction."""
-    w, inputs = _direction(rng, d), gaussian(d)
+    w, inputs = direction(rng, d), gaussian(d)
     return w, inputs, inputs(rng, n)
 
 
@@ -173,14 +169,14 @@ def tree(rng: Rng) -> Problem:
 @family
 def step_on_network(rng: Rng) -> Problem:
     net = planted(rng)
-    w, t = _direction(rng, net.d), rng.uniform(-3.0, 3.0)
+    w, t = direction(rng, net.d), rng.uniform(-3.0, 3.0)
     return _of(rng, net.d, lambda X: net(X) + (X @ w > t), n=rows_for(rng, net))
 
 
 @family
 def periodic(rng: Rng) -> Problem:
     d, rate = whole(rng, 1, 4), log_uniform(rng, 0.3, 20.0)
-    w = _direction(rng, d)
+    w = direction(rng, d)
     return _of(rng, d, lambda X: np.sin(rate * (X @ w)))
 
 
@@ -212,7 +208,7 @@ def rounded_kink(rng: Rng) -> Problem:
 def bump_on_network(rng: Rng) -> Problem:
     """A network and a bump on a share of about 0.3/n to 10/n."""
     net = planted(rng)
-    n, w = rows_for(rng, net), _direction(rng, net.d)
+    n, w = rows_for(rng, net), direction(rng, net.d)
     s = np.sort(rng.normal(size=100_000))
     first, share = rng.uniform(0.02, 0.9), min(rng.uniform(0.3, 10.0) / n, 0.08)
     low, high = s[int(first * 1e5)], s[int((first + share) * 1e5)]
@@ -245,7 +241,7 @@ def radial_bump(rng: Rng) -> Problem:
 @family
 def polynomial(rng: Rng) -> Problem:
     d, power = whole(rng, 1, 4), whole(rng, 2, 5)
-    w = _direction(rng, d)
+    w = direction(rng, d)
     return _of(rng, d, lambda X: (X @ w) ** power)
 
 
@@ -279,7 +275,7 @@ def many_units(rng: Rng) -> Problem:
 @family
 def square_root(rng: Rng) -> Problem:
     d, t = whole(rng, 1, 4), rng.uniform(-1.0, 3.0)
-    w = _direction(rng, d)
+    w = direction(rng, d)
     return _of(rng, d, lambda X: np.sqrt(np.maximum(X @ w - t, 0.0)))
 
 
@@ -287,7 +283,7 @@ def square_root(rng: Rng) -> Problem:
 def slab(rng: Rng) -> Problem:
     """A network and a step of any height between two planes, where a share of about 0.5/n to 8/n lies."""
     net = planted(rng)
-    n, w, c, height = rows_for(rng, net), _direction(rng, net.d), rng.uniform(-1.0, 1.0), log_uniform(rng, 1e-7, 3.0)
+    n, w, c, height = rows_for(rng, net), direction(rng, net.d), rng.uniform(-1.0, 1.0), log_uniform(rng, 1e-7, 3.0)
     half = min(rng.uniform(0.5, 8.0) / n, 0.2) / 0.6
     return _of(rng, net.d, lambda X: net(X) + height * (np.abs(X @ w - c) < half), n=n)
 
@@ -310,7 +306,7 @@ def ball(rng: Rng) -> Problem:
 @family
 def tiny_wave(rng: Rng) -> Problem:
     net, size, rate = planted(rng), log_uniform(rng, 1e-12, 1e-3), log_uniform(rng, 0.5, 50.0)
-    w = _direction(rng, net.d)
+    w = direction(rng, net.d)
     return _of(rng, net.d, lambda X: net(X) + size * np.sin(rate * (X @ w)), n=rows_for(rng, net))
 
 

@@ -10,33 +10,23 @@ from benchmarks.honesty.problem import (
     Array,
     Problem,
     Rng,
+    asked,
+    direction,
     family,
     gaussian,
     log_uniform,
     planted,
     rows_for,
+    spread_of,
     whole,
 )
-
-
-def _direction(rng: Rng, d: int) -> Array:
-    w = rng.normal(size=d)
-    return np.asarray(w / np.linalg.norm(w))
-
-
-def _asked(rng: Rng, net: rl.Network) -> dict[str, int]:
-    return {"width": net.m} if rng.random() < 0.6 else {}
-
-
-def _size(net: rl.Network) -> float:
-    return float(net(np.random.default_rng(0).normal(size=(2000, net.d))).std()) + 1e-12
 
 
 @family
 def clusters_on_the_tail(rng: Rng) -> Problem:
     """relu² behind d+1 or a few more rows, each of which comes with others next to it."""
     d, n = whole(rng, 1, 4), whole(rng, 80, 300)
-    w, X = _direction(rng, d), rng.normal(size=(n, d))
+    w, X = direction(rng, d), rng.normal(size=(n, d))
     s, behind = np.sort(X @ w), d + 1 + whole(rng, 0, 1)
     t = 0.5 * (s[-behind] + s[-behind - 1])
     tail, width = X[X @ w > t], log_uniform(rng, 1e-6, 3e-2)
@@ -51,20 +41,20 @@ def repeated_measurements(rng: Rng) -> Problem:
     """As many places as a network has parameters, up to three times as many, several noisy rows near each."""
     net = planted(rng)
     places = max(int(rng.uniform(1.0, 3.0) * net.m * (net.d + 1)), net.d + 6)
-    s, width = _size(net) * log_uniform(rng, 1e-3, 0.3), log_uniform(rng, 1e-6, 3e-2)
+    s, width = spread_of(net) * log_uniform(rng, 1e-3, 0.3), log_uniform(rng, 1e-6, 3e-2)
     X = np.repeat(rng.normal(size=(places, net.d)), whole(rng, 3, 12), axis=0)[:1500]
     X = X + width * rng.normal(size=X.shape)
     noisy = lambda r, X, y: y + s * r.normal(size=y.shape)  # noqa: E731
-    return Problem(rng.permutation(X), gaussian(net.d), net, noisy, options=_asked(rng, net))
+    return Problem(rng.permutation(X), gaussian(net.d), net, noisy, options=asked(rng, net, 0.6))
 
 
 @family
 def noise_that_varies_and_few_rows(rng: Rng) -> Problem:
     net = planted(rng)
     n = max(int(rng.uniform(1.5, 4.0) * net.m * (net.d + 1)), net.d + 8)
-    w, s, decades = _direction(rng, net.d), _size(net) * log_uniform(rng, 1e-2, 0.3), rng.uniform(0.3, 1.5)
+    w, s, decades = direction(rng, net.d), spread_of(net) * log_uniform(rng, 1e-2, 0.3), rng.uniform(0.3, 1.5)
     noisy = lambda r, X, y: y + s * 10.0 ** (decades * np.tanh(X @ w)) * r.normal(size=y.shape)  # noqa: E731
-    return Problem(rng.normal(size=(n, net.d)), gaussian(net.d), net, noisy, options=_asked(rng, net))
+    return Problem(rng.normal(size=(n, net.d)), gaussian(net.d), net, noisy, options=asked(rng, net, 0.6))
 
 
 @family
@@ -78,7 +68,7 @@ def two_networks_by_a_coin(rng: Rng) -> Problem:
         return np.where(r.random(len(X)) < share, y + far * (other(X) - y), y)
 
     return Problem(
-        rng.normal(size=(rows_for(rng, net), net.d)), gaussian(net.d), net, observe, options=_asked(rng, net)
+        rng.normal(size=(rows_for(rng, net), net.d)), gaussian(net.d), net, observe, options=asked(rng, net, 0.6)
     )
 
 
@@ -86,7 +76,7 @@ def two_networks_by_a_coin(rng: Rng) -> Problem:
 def a_series(rng: Rng) -> Problem:
     """Rows in the order of time, along one path through the inputs; half of the time the noise changes slowly, too."""
     net, slow = planted(rng), 1.0 - log_uniform(rng, 1e-3, 0.5)
-    s, slow_noise = _size(net) * log_uniform(rng, 1e-3, 0.3), slow if rng.random() < 0.5 else 0.0
+    s, slow_noise = spread_of(net) * log_uniform(rng, 1e-3, 0.3), slow if rng.random() < 0.5 else 0.0
     n = rows_for(rng, net)
 
     def series(r: Rng, length: int, d: int, rho: float) -> Array:
@@ -100,18 +90,20 @@ def a_series(rng: Rng) -> Problem:
         return path[r.integers(len(path), size=count)]
 
     noisy = lambda r, X, y: y + s * series(r, len(X), 1, slow_noise)[:, 0]  # noqa: E731
-    return Problem(path[np.sort(rng.choice(len(path), n, replace=False))], inputs, net, noisy, options=_asked(rng, net))
+    return Problem(
+        path[np.sort(rng.choice(len(path), n, replace=False))], inputs, net, noisy, options=asked(rng, net, 0.6)
+    )
 
 
 @family
 def answers_are_counts(rng: Rng) -> Problem:
     """Poisson counts with the network as their mean: whole numbers, and noise that depends on the answer."""
     net, mean = planted(rng), log_uniform(rng, 0.3, 300.0)
-    size = mean / _size(net)
+    size = mean / spread_of(net)
     counted = net.replace(a=net.a * size, c=np.float64(mean * rng.uniform(0.0, 2.0)))
     observe = lambda r, X, y: r.poisson(np.maximum(y, 0.0)).astype(float)  # noqa: E731
     return Problem(
-        rng.normal(size=(rows_for(rng, net), net.d)), gaussian(net.d), counted, observe, options=_asked(rng, net)
+        rng.normal(size=(rows_for(rng, net), net.d)), gaussian(net.d), counted, observe, options=asked(rng, net, 0.6)
     )
 
 
@@ -121,7 +113,7 @@ def leak_now_and_then(rng: Rng) -> Problem:
     net, apart = planted(rng), log_uniform(rng, 1e-9, 0.1)
     rows = rows_for(rng, net)
     share = min(rng.uniform(2.0, 60.0) / rows, 0.5)
-    s = _size(net)
+    s = spread_of(net)
 
     def inputs(r: Rng, n: int) -> Array:
         X = r.normal(size=(n, net.d))
@@ -135,10 +127,10 @@ def leak_now_and_then(rng: Rng) -> Problem:
 def weights_and_copies(rng: Rng) -> Problem:
     """relu² behind d+1 rows beside a network; those rows come many times, with weights of any size, and noise."""
     net = planted(rng)
-    n, w = rows_for(rng, net), _direction(rng, net.d)
+    n, w = rows_for(rng, net), direction(rng, net.d)
     X = rng.normal(size=(n, net.d))
     s = np.sort(X @ w)
-    t, noise = 0.5 * (s[-net.d - 1] + s[-net.d - 2]), _size(net) * log_uniform(rng, 1e-6, 1e-1)
+    t, noise = 0.5 * (s[-net.d - 1] + s[-net.d - 2]), spread_of(net) * log_uniform(rng, 1e-6, 1e-1)
     X = np.vstack([X, np.repeat(X[X @ w > t], whole(rng, 1, 10), axis=0)])
     wave = rng.uniform(0.5, 5.0, size=net.d)
 
@@ -151,7 +143,7 @@ def weights_and_copies(rng: Rng) -> Problem:
         lambda X: net(X) + np.maximum(X @ w - t, 0.0) ** 2,
         lambda r, X, y: y + noise / np.sqrt(weight(X)) * r.normal(size=y.shape),
         weight,
-        options=_asked(rng, net),
+        options=asked(rng, net, 0.6),
     )
 
 
@@ -159,21 +151,21 @@ def weights_and_copies(rng: Rng) -> Problem:
 def a_place_with_its_own_answer(rng: Rng) -> Problem:
     """Many rows are exactly 0, and there the answer is another one than next to it."""
     net, share, jump = planted(rng), rng.uniform(0.02, 0.8), log_uniform(rng, 1e-6, 1.0)
-    s = 0.0 if rng.random() < 0.5 else _size(net) * log_uniform(rng, 1e-3, 0.1)
+    s = 0.0 if rng.random() < 0.5 else spread_of(net) * log_uniform(rng, 1e-3, 0.1)
 
     def inputs(r: Rng, n: int) -> Array:
         return np.asarray(r.normal(size=(n, net.d)) * (r.random((n, 1)) >= share))
 
     target = lambda X: net(X) + jump * (~X.any(axis=1))  # noqa: E731
     noisy = lambda r, X, y: y + s * r.normal(size=y.shape)  # noqa: E731
-    return Problem(inputs(rng, rows_for(rng, net)), inputs, target, noisy, options=_asked(rng, net))
+    return Problem(inputs(rng, rows_for(rng, net)), inputs, target, noisy, options=asked(rng, net, 0.6))
 
 
 @family
 def noise_under_a_ceiling(rng: Rng) -> Problem:
     """Answers are cut off above and below after the noise, as an instrument does."""
     net = planted(rng)
-    size = _size(net)
+    size = spread_of(net)
     s, cut = size * log_uniform(rng, 1e-3, 0.5), size * rng.uniform(0.3, 3.0)
     mean = float(net(np.random.default_rng(0).normal(size=(2000, net.d))).mean())
 
@@ -181,7 +173,7 @@ def noise_under_a_ceiling(rng: Rng) -> Problem:
         return np.clip(y + s * r.normal(size=y.shape), mean - cut, mean + cut)
 
     return Problem(
-        rng.normal(size=(rows_for(rng, net), net.d)), gaussian(net.d), net, observe, options=_asked(rng, net)
+        rng.normal(size=(rows_for(rng, net), net.d)), gaussian(net.d), net, observe, options=asked(rng, net, 0.6)
     )
 
 
@@ -189,16 +181,16 @@ def noise_under_a_ceiling(rng: Rng) -> Problem:
 def wave_in_a_corner(rng: Rng) -> Problem:
     """A network, and a wave of any height where two or three inputs are large together."""
     net = planted(rng)
-    w, rate, height = _direction(rng, net.d), log_uniform(rng, 1.0, 100.0), log_uniform(rng, 1e-5, 1.0)
+    w, rate, height = direction(rng, net.d), log_uniform(rng, 1.0, 100.0), log_uniform(rng, 1e-5, 1.0)
     k, t = min(net.d, whole(rng, 2, 3)), rng.uniform(0.3, 1.5)
-    s = 0.0 if rng.random() < 0.5 else _size(net) * log_uniform(rng, 1e-3, 0.1)
+    s = 0.0 if rng.random() < 0.5 else spread_of(net) * log_uniform(rng, 1e-3, 0.1)
 
     def target(X: Array) -> Array:
         return net(X) + height * (X[:, :k] > t).all(axis=1) * np.sin(rate * (X @ w))
 
     noisy = lambda r, X, y: y + s * r.normal(size=y.shape)  # noqa: E731
     n = rows_for(rng, net)
-    return Problem(rng.normal(size=(n, net.d)), gaussian(net.d), target, noisy, options=_asked(rng, net))
+    return Problem(rng.normal(size=(n, net.d)), gaussian(net.d), target, noisy, options=asked(rng, net, 0.6))
 
 
 @family
