@@ -67,7 +67,7 @@ def _truth(problem: Problem, found: Recovery, y: Array, rng: np.random.Generator
     X = problem.inputs(rng, fresh)
     predicted = found.network(X)
     if found.status is Status.EXACT:
-        truth = problem.target(X)
+        truth = problem.truth(rng, X)
         # "beyond rounding": a millionth of the spread, or a few units in the last place of y
         size = np.abs(y).max(axis=0)
         tolerance = 1e-6 * y.std(axis=0) + 32.0 * np.spacing(np.maximum(size, np.abs(truth)))

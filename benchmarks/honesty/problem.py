@@ -23,7 +23,8 @@ FAMILIES: dict[str, Family] = {}
 class Problem:
     """Rows ``X`` (n, d) drawn by ``inputs``, labels observed(target(X)).
 
-    ``observe`` adds noise or rounding; None: y is the target itself. ``weight`` (n,) of rows X, None: equal.
+    ``observe`` adds noise or rounding; None: y is the target itself. ``drawn``: y is drawn around the target (counts), so
+    what a user can be told about is the label, not its mean. ``weight`` (n,) of rows X, None: equal.
     ``options``: what `recover` is asked for.
     """
 
@@ -33,6 +34,11 @@ class Problem:
     observe: Callable[[Rng, Array, Array], Array] | None = None
     weight: Callable[[Array], Array] | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    drawn: bool = False
+
+    def truth(self, rng: Rng, X: Array) -> Array:
+        """What an exact claim is held against at the rows of X."""
+        return self.labels(rng, X) if self.drawn else self.target(X)
 
     def labels(self, rng: Rng, X: Array) -> Array:
         """What is observed at the rows of X."""

@@ -102,9 +102,8 @@ def answers_are_counts(rng: Rng) -> Problem:
     size = mean / spread_of(net)
     counted = net.replace(a=net.a * size, c=np.float64(mean * rng.uniform(0.0, 2.0)))
     observe = lambda r, X, y: r.poisson(np.maximum(y, 0.0)).astype(float)  # noqa: E731
-    return Problem(
-        rng.normal(size=(rows_for(rng, net), net.d)), gaussian(net.d), counted, observe, options=asked(rng, net, 0.6)
-    )
+    X = rng.normal(size=(rows_for(rng, net), net.d))
+    return Problem(X, gaussian(net.d), counted, observe, options=asked(rng, net, 0.6), drawn=True)
 
 
 @family
