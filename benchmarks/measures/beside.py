@@ -1,7 +1,7 @@
 """The search beside that of version 0.1.0, in one run: how often it finds the network, and what it costs.
 
 Both codes get the same samples and seeds, each in a process of its own, one thread, seed by seed in turns. The code
-before is a checkout named by RELUMINE_BEFORE (``git worktree add ../before v0.1.0``); without it only the present code
+before is a checkout named by RELUMINE_BEFORE (``git worktree add ../before bb1dea7``); without it only the present code
 is measured. Where the code before takes many minutes it is not run; where it finds next to nothing, the measure
 ``frontier`` tells about the present one. A row with the mark ``earlier`` is from the run that version 0.1.0 was
 measured with.
