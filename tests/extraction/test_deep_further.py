@@ -5,12 +5,14 @@ import pytest
 
 import relumine as rl
 from relumine.extraction.deep import probing
+from relumine.extraction.deep.balls import affine_around, corner
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.further import Next, everywhere, lines_through, measured_again
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.probing import chosen, sharpened, shown
-from relumine.extraction.deep.sparse import Gradients, _affine, _corner, _voted
+from relumine.extraction.deep.sparse import Gradients
+from relumine.extraction.deep.sums import voted
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.run import Run
 
@@ -109,7 +111,7 @@ def test_signs_from_gradients_that_few_units_explain():
     found, left_open = gradients.signs(flip[:, None] * W, flip * b)
     assert not left_open.any()
     np.testing.assert_array_equal(found, flip)
-    found, left_open = _voted(
+    found, left_open = voted(
         gradients.points, flip[:, None] * W, flip * b, np.ones(W.shape, dtype=bool), {}
     )  # as in larger layers
     assert left_open.sum() < 5
@@ -121,11 +123,11 @@ def test_around_a_corner_the_box_is_a_sum_over_the_units_that_are_on():
     W, b = TRUTH.hidden[2]
     tried = 0
     for x in at.rng.normal(size=(20, 30)) * 3.0:
-        corner = _corner(at.known, x, at.rng)
-        near = np.concatenate(at.known.before(corner[None]), axis=1)
-        assert (np.abs(near) < 1e-9 * (1.0 + np.linalg.norm(corner))).sum() >= 5  # units about to change sides
-        point = _affine(at, corner)
-        if point is None or np.linalg.norm(corner) > 1e3:
+        top = corner(at.known, x, at.rng)
+        near = np.concatenate(at.known.before(top[None]), axis=1)
+        assert (np.abs(near) < 1e-9 * (1.0 + np.linalg.norm(top))).sum() >= 5  # units about to change sides
+        point = affine_around(at, top)
+        if point is None or np.linalg.norm(top) > 1e3:
             continue
         on = W @ point.h + b > 0.0
         c = np.linalg.lstsq((W[on] @ point.B).T, point.g, rcond=None)[0]
