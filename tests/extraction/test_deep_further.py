@@ -244,6 +244,33 @@ def test_a_missing_unit_shows_in_gradients_where_no_move_shows_it():
     assert (~fits[on]).sum() > 2
 
 
+def test_a_unit_is_on_where_the_others_explain_no_gradient():
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    search, seen = Next(at, [], precise=True), np.ones(W.shape, dtype=bool)
+    search.gradients = Gradients(at)
+    xi, left = search.gradients.signs(W, b, seen)
+    assert not left.any()
+    told = 0
+    for i in range(10):
+        flip = np.where(np.arange(10) == i, -1.0, 1.0)
+        for sign in (np.ones(10), flip):
+            found = search.sides(sign[:, None] * W, sign * b, sign * xi, seen, np.arange(10) == i)
+            assert not np.delete(found, i).any()
+            assert np.isnan(found[i]) or found[i] == sign[i]
+            told += found[i] == sign[i]
+    assert told >= 6
+    # what is no unit of this layer is left out, or stays open
+    rng = np.random.default_rng(7)
+    for _ in range(5):
+        other = rng.normal(size=10)
+        more = np.vstack([W, other / np.linalg.norm(other)])
+        found = search.sides(
+            more, np.append(b, 0.0), np.append(xi, 1.0), np.ones(more.shape, dtype=bool), np.arange(11) == 10
+        )
+        assert np.isnan(found[10]) or found[10] == 0.0
+
+
 def test_surfaces_of_one_unit_of_which_different_weights_are_known_are_one():
     at = inquiry()
     search = Next(at, [], precise=True)
