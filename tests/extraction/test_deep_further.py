@@ -181,6 +181,28 @@ def test_weights_that_no_kink_has_shown_come_from_gradients():
     np.testing.assert_allclose(W_found, W, atol=1e-7)
 
 
+def test_a_weight_between_units_that_are_seldom_on_together_is_found():
+    """Weights that count at few of the random inputs, and at no corner near the others."""
+    truth = rl.planted.deep([784, *[8] * 8, 1], rng=84000)
+    run = Run.of(rng=3)
+    at = Inquiry(Asked(lambda X: truth(X), run.rng, np.inf, lambda: False), 784, run)
+    at.known = Known(784, truth.hidden[:2])
+    with at.within(np.linalg.qr(truth.hidden[0][0].T)[0]):
+        gradients, some = Gradients(at), [0, 1, 2, 3, 4, 5, 7]  # no input turns the other one on
+        W, b = truth.hidden[2][0][some], truth.hidden[2][1][some]
+        together = ((gradients.many @ W.T + b) > 0.0).T.astype(float) @ (gradients.many > 0.0).astype(float)
+        assert together[0, 6] == 0.0
+        assert 0.0 < together[1, 6] < 40.0
+        known = np.ones(W.shape, dtype=bool)
+        known[[0, 1], 6] = False
+        xi, left_open = gradients.signs(np.where(known, W, 0.0), b, known)
+        assert xi.min() == 1.0
+        assert not left_open.any()
+        found, seen = gradients.weights(np.where(known, W, 0.0), b, xi, known)
+    assert seen.all()  # found, or proved never to count
+    np.testing.assert_allclose(found[1, 6], W[1, 6], rtol=1e-7)
+
+
 def test_no_signs_where_the_units_are_others():
     at = inquiry()
     W, b = TRUTH.hidden[2]

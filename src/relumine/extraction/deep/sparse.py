@@ -39,7 +39,7 @@ class Gradients:
         self.at, self.left, self.units = at, _MOST, 0
         self.points: list[Point] = []
         X = at.rng.normal(size=(_POINTS, at.dim)) * 2.0 ** at.rng.uniform(-2.0, 4.0, size=(_POINTS, 1))
-        self.many = at.known(X)
+        self.inputs, self.many = X, at.known(X)
         self.X, self.H = np.zeros((0, at.dim)), np.zeros((0, at.known.width))
         self.rank, self.moves, self.new = np.zeros(0), np.zeros(self.H.shape, dtype=bool), np.zeros(0, dtype=bool)
         self._begin(X[:_CORNERS])
@@ -49,11 +49,13 @@ class Gradients:
         at = self.at
         found = [corner(at.known, x, at.rng, None if T is None else T[i]) for i, x in enumerate(X)]
         X = np.reshape([x for x in found if np.linalg.norm(x) <= _OUT * np.sqrt(at.dim)], (-1, at.dim))
+        if not len(X):
+            return
         bases = [moved(at.known, *ball(at, x, BALLS[0]))[0] for x in X]
         moves = [np.linalg.norm(B, axis=1) > EDGE for B in bases]
         self.X, self.H = np.vstack([self.X, X]), np.vstack([self.H, at.known(X)])
         self.rank = np.append(self.rank, [B.shape[1] for B in bases])
-        self.moves = np.vstack([self.moves, np.reshape(moves, (-1, at.known.width))])
+        self.moves = np.vstack([self.moves, moves])
         self.new = np.append(self.new, np.ones(len(X), dtype=bool))
 
     def _seek(self, T: Array, kinks: Sequence[Sequence[Array]]) -> None:
@@ -144,23 +146,26 @@ class Gradients:
         return V, known | (often == 0.0)
 
     def _meet(self, V: Array, c: Array, xi: Array, pairs: NDArray[np.intp]) -> list[tuple[int, int]]:
-        """Corners near which a unit is on, and one in front of it, for pairs (i, j); those proved to be so nowhere."""
-        at, never, found = self.at, [], []
-        T, units = xi[:, None] * np.column_stack([V, c]), np.unique(pairs[:, 0])
-        self._seek(T[units], [])
+        """Corners near which a unit is on, and one in front of it, for pairs (i, j); those proved to be so nowhere.
+
+        They are looked for from random inputs at which both are on, and from one that branch and bound finds.
+        """
+        at, never = self.at, []
+        T = xi[:, None] * np.column_stack([V, c])
         layers = (*at.known.layers, (T[:, :-1], T[:, -1]))
         proofs = _PROOFS if sum(len(b) for _, b in layers) <= _SMALL else 0
-        for i, j in pairs[at.rng.permutation(len(pairs))[:proofs]].tolist():
-            x, sure = reach(layers, i, front=j)
-            if x is not None:
-                found.append((i, j, x))
-            elif sure:
-                never.append((i, j))
-        ways = T[pairs[:, 0]] / np.linalg.norm(T[pairs[:, 0]], axis=1, keepdims=True)
-        ways = np.repeat(ways + np.eye(T.shape[1])[pairs[:, 1]], _EACH, axis=0)
-        X = furthest(headless(at.known), ways, at.rng)
-        X = np.vstack([X, *[x for _, _, x in found]])
-        self._begin(X, np.vstack([np.repeat(T[pairs[:, 0]], _EACH, axis=0), *[T[i] for i, _, _ in found]]))
+        on, starts, units = self.many @ T[:, :-1].T + T[:, -1] > 0.0, [np.zeros((0, at.dim))], [T[:0]]
+        for number, (i, j) in enumerate(at.rng.permutation(pairs).tolist()):
+            inputs = self.inputs[on[:, i] & (self.many[:, j] > 0.0)]
+            if number < proofs:
+                x, sure = reach(layers, i, front=j)
+                inputs = inputs if x is None else np.vstack([inputs, x])
+                if x is None and sure and not len(inputs):
+                    never.append((i, j))
+            if len(inputs):
+                starts.append(inputs[at.rng.integers(len(inputs), size=_SOUGHT)])
+                units.append(np.tile(T[i], (_SOUGHT, 1)))
+        self._begin(np.concatenate(starts), np.concatenate(units))
         return never
 
     def _sums(self, V: Array, c: Array, xi: Array, known: Mask) -> dict[int, list[Array]]:
