@@ -13,6 +13,7 @@ import relumine as rl
 from relumine import InvalidInput, Status
 from relumine.data.holdout import same_rows, set_aside
 from relumine.recovery.door import _starts
+from relumine.results import Cause
 
 
 def rng(seed: int) -> np.random.Generator:
@@ -344,3 +345,34 @@ def test_rows_that_belong_together_are_noted(kind: str, alike: bool) -> None:
         X = np.repeat(X[:80], 5, axis=0) + 0.3 * X
     found = rl.recover(X, rl.planted.network(3, 2, rng=0)(X), width=2, rng=0)
     assert any("next to each other are alike" in note for note in found.certificate.notes) is alike
+
+
+def slowly(rho: float, n: int, d: int, seed: int) -> np.ndarray:
+    """A path through the inputs, standard normal, whose neighbours have correlation rho."""
+    steps = np.sqrt(1.0 - rho**2) * rng(seed).normal(size=(n, d))
+    steps[0] /= np.sqrt(1.0 - rho**2)
+    for i in range(1, n):
+        steps[i] += rho * steps[i - 1]
+    return steps
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_that_may_be_as_slow_as_the_inputs_is_not_claimed(seed: int) -> None:
+    """A hundred rows of one excursion: slow noise looks like an output bias there, and its size like nothing."""
+    truth = rl.planted.network(2, 2, rng=seed)
+    X = slowly(0.98, 120, 2, seed)
+    y = truth(X) + 0.05 * slowly(0.98, 120, 1, 50 + seed)[:, 0] + 0.002 * rng(seed).normal(size=120)
+    found = rl.recover(X, y, width=2, rng=0, on_failure="return")
+    assert found.status is not Status.NOISY
+    if found.status is Status.UNDERDETERMINED:
+        assert found.diagnosis is not None
+        assert found.diagnosis.cause is Cause.SERIES
+
+
+@pytest.mark.parametrize("order", ["as they came", "sorted by an input", "sorted by y", "a long series"])
+def test_rows_that_are_enough_are_so_in_any_order(order: str) -> None:
+    truth = rl.planted.network(2, 2, rng=0)
+    X = slowly(0.9, 2000, 2, 0) if order == "a long series" else rng(0).normal(size=(200, 2))
+    y = truth(X) + 0.01 * rng(1).normal(size=len(X))
+    turn = {"sorted by an input": np.argsort(X[:, 0]), "sorted by y": np.argsort(y)}.get(order, np.arange(len(X)))
+    assert rl.recover(X[turn], y[turn], width=2, rng=0).status is Status.NOISY

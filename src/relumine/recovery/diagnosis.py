@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.data.sources import Samples
+from relumine.recovery.order import independent_rows
 from relumine.recovery.otherwise import Otherwise, classes, otherwise, probabilities
 from relumine.results import Cause, Diagnosis, Recovery, Status, counted
 
@@ -30,8 +31,8 @@ _OFF_SHARE, _CARRIED = 0.05, 0.5  # at most so many rows are outliers, and they 
 _FAR = 100.0
 _APPROXIMATION = 0.9  # R² on unseen rows from which a network that is not *the* network is worth keeping
 _SAME = 1e-9  # 1 − R² from which the rows are explained, and only which network explains them is open
+_SLOW = 0.5  # of the rows, up to which those that are independent are too few because of their order
 _RUNNING = 20  # rows from which whole numbers one after the other are no accident
-_SERIES = 0.5  # of the ratio of independent rows: with less, three rows say no more than one
 _CALLED_ID = re.compile(r"(^|[\W_])(?i:id|key|index|uuid)$|[a-z]I[dD]$")  # how columns of such numbers are called
 
 
@@ -211,6 +212,15 @@ def _short_of_rows(failure: Failure, width: int) -> Words | None:
     )
 
 
+def _series(f: Failure) -> Words | None:
+    if f.found.status is not Status.UNDERDETERMINED or independent_rows(f.X, f.Y) >= _SLOW * len(f.X):
+        return None
+    return (
+        "The inputs change slowly from row to row, as in a series.",
+        "Take rows further apart in time, or more of them. If they are only sorted, shuffle them.",
+    )
+
+
 def _probabilities(failure: Failure) -> Words | None:
     if not (whole := probabilities(failure.Y)):
         return None
@@ -351,6 +361,7 @@ DIAGNOSES: tuple[tuple[Cause, Callable[[Failure], Words | None]], ...] = (
     (Cause.FEW_POSSIBLE_ROWS, _few_possible_rows),
     (Cause.CLASSES, _classes),
     (Cause.TOO_FEW_ROWS, _too_few_rows),
+    (Cause.SERIES, _series),
     (Cause.PROBABILITIES, _probabilities),
     (Cause.OUTLIERS, _wrong_inputs),
     (Cause.OUTLIERS, _outliers),
@@ -388,20 +399,3 @@ def running_numbers(X: Array, names: tuple[str, ...] | None) -> tuple[str, str] 
             how = "" if names is None else f": ignore=[{names[j]!r}]"
             return f"{called} {what}", f"If it only numbers the rows, leave it out{how}."
     return None
-
-
-def alike_in_order(X: Array) -> bool:
-    """Whether rows next to each other are alike in some input: a series, groups of rows, or sorted ones.
-
-    Von Neumann's ratio Σ(x_{i+1} − x_i)²/2Σ(x_i − x̄)² is 1, give or take 1/√n, for independent rows and 1 − ρ for a
-    series whose neighbours have correlation ρ.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> alike_in_order(X), alike_in_order(X.cumsum(axis=0)), alike_in_order(np.repeat(X, 10, axis=0))
-    (False, True, True)
-    """
-    squares = ((X - X.mean(axis=0)) ** 2).sum(axis=0)
-    steps = (np.diff(X, axis=0) ** 2).sum(axis=0) / 2.0
-    return bool((steps < min(_SERIES, 1.0 - 6.0 / len(X) ** 0.5) * squares).any())

@@ -25,11 +25,12 @@ from relumine.papers.awasthi2021.method import recover_awasthi
 from relumine.papers.mondelli2019.regimes import regime
 from relumine.papers.zhong2017.method import recover_zhong
 from relumine.recovery.asked import Asked, check
-from relumine.recovery.diagnosis import alike_in_order, diagnosed, doubted, running_numbers
+from relumine.recovery.diagnosis import diagnosed, doubted, running_numbers
 from relumine.recovery.judge import explained
 from relumine.recovery.large import first_rows, from_few
 from relumine.recovery.layers import recover_layers
 from relumine.recovery.linked import mapped_back
+from relumine.recovery.order import alike_in_order
 from relumine.recovery.story import Case, Problem, solve
 from relumine.results import (
     InvalidInput,

@@ -21,6 +21,7 @@ from relumine.fit.neighbours import alike
 from relumine.fit.rows import MemoryRows
 from relumine.network import Network
 from relumine.papers.mondelli2019.regimes import Regime, regime
+from relumine.recovery.order import independent_rows
 from relumine.recovery.signs import Answer, one_sided
 from relumine.recovery.task import MemoryTask, Task
 
@@ -110,8 +111,9 @@ class Evidence:
     """Facts about a fitted network of ``units`` units in ``dim`` dimensions.
 
     ``exact``: the residual on the ``rows`` used is rounding error. ``numbers``: values of y to explain, ``distinct``:
-    those of different rows; ``parameters`` to explain them with, ``affine`` of them without units, ``one_more`` for
-    one unit more. ``asked``: parameters of a network of ``width`` units, where there were too few rows to look for it.
+    those of different rows, ``independent``: as many as they are worth if the rows are a series; ``parameters`` to
+    explain them with, ``affine`` of them without units, ``one_more`` for one unit more. ``asked``: parameters of a
+    network of ``width`` units, where there were too few rows to look for it.
     ``blind``: units with too few rows behind their kink. ``discrete``: each input takes a few values only.
     ``noise``: standard deviation of what is left, ``rounding``: the most that rounding of y leaves.
     ``condition``: of the Fisher matrix. ``gain``: what the units explain, less what they cost (BIC; below 0: nothing).
@@ -131,6 +133,7 @@ class Evidence:
     affine: int
     one_more: int
     noise: float
+    independent: float = float("inf")
     rounding: float = 0.0
     condition: float = float("nan")
     gain: float = 0.0
@@ -209,6 +212,7 @@ def gather(
         affine=task.parameters(0),
         one_more=task.parameters(1) - task.parameters(0),
         noise=0.0 if answer.exact else _noise(task, net, inference, p),
+        independent=_independent(task) if tested else float("inf"),
         rounding=rms(task.digits.leaves),
         condition=inference.condition,
         gain=-N * log(max(answer.loss, 1e-300)) - (p - task.parameters(0)) * log(N),
@@ -236,6 +240,14 @@ def _alike(task: Task, answer: Answer, net: Network) -> tuple[float, str]:
     score, k = alike(answer.rows, answer.model, used, net.W, task.groups)
     names = task.samples.names
     return score, "" if k is None else f"input {k}" if names is None else f"input '{names[k]}'"
+
+
+def _independent(task: Task) -> float:
+    """Of the numbers used, as many as are independent, by the order in which the rows came; of rows in memory."""
+    if not isinstance(task, MemoryTask):
+        return float("inf")
+    share = independent_rows(task.samples.X, task.samples.y) / task.samples.n
+    return share * task.values if share < 1.0 else float("inf")
 
 
 def _noise(task: Task, net: Network, inference: Inference, p: int) -> float:

@@ -177,6 +177,15 @@ def _too_few_numbers(e: Evidence) -> tuple[Status, str] | None:
     return None
 
 
+def _a_series(e: Evidence) -> tuple[Status, str] | None:
+    if e.independent - e.parameters >= max(_SPARE, e.parameters) or e.rounded:
+        return None
+    return Status.UNDERDETERMINED, (
+        f"As a series, the rows are worth about {e.independent * e.rows / e.numbers:.2g} independent ones: too few to "
+        f"tell {e.parameters} parameters from noise that changes slowly, too."
+    )
+
+
 def _rival(e: Evidence) -> tuple[Status, str] | None:
     if e.rival is None or e.rounded:  # the simplest network within rounding wins
         return None
@@ -270,6 +279,7 @@ _OF_EXACT: tuple[Rule, ...] = (
 _OF_NOISY: tuple[Rule, ...] = (
     _never_enough,
     _too_few_numbers,
+    _a_series,
     _rival,
     _chance,
     _structure,

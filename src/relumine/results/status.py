@@ -75,6 +75,7 @@ class Cause(Enum):
     FEW_POSSIBLE_ROWS = "the inputs take only a few values"
     CLASSES = "the target is a class, not a number"
     TOO_FEW_ROWS = "too few rows"
+    SERIES = "the rows are a series"
     TOO_NARROW = "the width is too small"
     PROBABILITIES = "the target looks like probabilities"
     OUTLIERS = "a few rows do not belong to the others"
