@@ -36,8 +36,7 @@ FULL: Row = {
         [100, 100, [5], 2],
         [200, 20, [6, 4, 3], 2],
         [784, 32, [5], 1],
-        [30, 30, [2.5, 2], 2],  # below the frontier, where a search ends by its patience
-        [50, 50, [3], 2],
+        [30, 30, [2.5], 2],  # below the frontier, where a search may end by its patience
     ],
     "patience": 300.0,
 }
