@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from relumine.activations import Activation
 from relumine.arguments import one_of
 from relumine.arrays import among
-from relumine.data.sources import Samples, Source, count, fits, materialise, open_source, take
+from relumine.data.sources import Samples, Source, count, fits, materialise, open_source, room, take
 from relumine.data.sources.constant import without_constants
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
@@ -254,11 +254,11 @@ def _own_way(data: Samples | Source, asked: Asked, run: Run) -> Recovery:
 def _few_or_all(data: Samples | Source, memory: float, problem: Problem, run: Run) -> Case:
     """Rows beyond memory, or many more than a search takes, are searched by a few of them."""
     if not isinstance(data, Samples):
-        limit = int(min(memory, 1e15) / (8 * _COPIES * (data.d + data.q)))
+        limit = room(data, memory, _COPIES)
         if count(data) > limit:
             return from_few(data, limit, problem, run)
         data = materialise(data)
-    if data.n > 3 * first_rows(data.d, data.y.size // data.n, problem.width):
+    if data.n > 3 * first_rows(data.d, data.q, problem.width):
         return from_few(data, data.n, problem, run)
     return solve(data, problem, run)
 
