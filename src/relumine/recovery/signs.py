@@ -192,6 +192,9 @@ def known_units(answer: Answer, net: Network, width: int | None, status: Status)
         )
     if not status.ok or not net.m:
         return Units((), (), tuple(absorbed)), remarks
+    if _flips(net) and not flip_columns(net).any():
+        remarks.append("the activation is even: (w, b) and (−w, −b) are the same unit")
+        return Units((), tuple(range(net.m)), tuple(absorbed)), remarks
     flippable: NDArray[np.bool_] = np.zeros(net.m, dtype=bool)
     if _flips(net):
         flippable[:] = _undetermined_with_bias(answer.net) if answer.free == CONSTANT else answer.free == AFFINE
