@@ -33,7 +33,7 @@ Maps = list[tuple[Array, Array]]
 
 
 CAPABILITIES = Capabilities(
-    "layers", activations=("relu",), biases=True, finds_width=True, streams=False, options=("widths",)
+    "layers", activations=("relu",), biases=True, finds_width=True, streams=False, searches=True, options=("widths",)
 )
 
 _STARTS = 10  # each with _CYCLES rounds
