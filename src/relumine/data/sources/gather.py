@@ -64,6 +64,14 @@ def room(source: Source, memory: float, copies: int = 1) -> int:
     return int(min(memory, 1e15) / (8 * copies * (source.d + source.q)))
 
 
+def in_memory(source: Source, memory: float, argument: str) -> Samples:
+    """All rows, which an ``argument`` of the user needs in memory; an error where they are not there and do not fit."""
+    if not (source.resident or fits(source, memory)):
+        remedy = "raise memory=, or use fewer rows"
+        raise InvalidInput(f"{argument}= needs all rows in memory", argument=argument, remedy=remedy)
+    return materialise(source)
+
+
 def take(
     source: Source, rows: int | NDArray[np.intp], rng: np.random.Generator | None = None
 ) -> tuple[Samples, NDArray[np.intp]]:
