@@ -160,6 +160,14 @@ def test_where_arrays_start_in_memory_changes_nothing() -> None:
         np.testing.assert_array_equal(left, right)
 
 
+def test_a_chunk_that_a_view_has_emptied_is_no_head() -> None:
+    from relumine.data.dask import _head
+
+    chunks = [Chunk(X[:0], Y[:0, None]), Chunk(X[:5], Y[:5, None])]
+    assert len(_head((chunks, 0), 3).Y) == 3
+    assert _head((chunks[:1], 0), 3) is None
+
+
 def test_an_error_in_the_work_is_the_users_and_not_retried(client: Any) -> None:
     source = open_source(*arrays(), client=client)
     with pytest.raises(KeyError, match="nothing"):

@@ -275,3 +275,12 @@ def test_a_comma_between_thousands_is_no_decimal_mark_where_numbers_have_points(
     assert sniff(path).decimal == "."
     with pytest.raises(InvalidInput, match=r"column 'b' is not numeric.*numbers plainly"):
         open_source(path, target="y")
+
+
+@pytest.mark.parametrize("commented", [(True, False), (False, True), (True, True)])
+def test_parts_of_a_table_may_have_comments_of_their_own(commented: tuple[bool, bool], tmp_path: Path) -> None:
+    Z = np.arange(24.0).reshape(8, 3)
+    for part, (rows, said) in enumerate(zip((Z[:4], Z[4:]), commented)):
+        np.savetxt(tmp_path / f"{part}.csv", rows, delimiter=",", header="of the pump" if said else "")
+    whole = materialise(open_source(str(tmp_path / "*.csv"), target="x2"))
+    assert np.array_equal(np.column_stack([whole.X, whole.y]), Z)

@@ -149,3 +149,13 @@ def test_without_noise_every_row_belongs() -> None:
 def test_a_start_that_is_no_network_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"relumine\.Network"):
         TwoLayerRegressor(init=3).fit(np.ones((50, 2)), np.ones(50))
+
+
+@pytest.mark.parametrize("wrong", [{"width": -1}, {"members": 0}, {"alpha": -1.0}, {"init": 3}])
+def test_parameters_are_refused_before_the_rows_are_looked_into(wrong: dict[str, object]) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    X[7, 1] = 1e6  # which would be warned of
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            TwoLayerRegressor(**wrong).fit(X, X[:, 0])

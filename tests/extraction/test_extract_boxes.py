@@ -44,6 +44,11 @@ def test_a_command(tmp_path: Path, as_text: bool) -> None:
     assert result.network.q == 2
 
 
+def test_a_command_without_a_time_limit() -> None:
+    words = [sys.executable, "-c", "import sys\nfor row in sys.stdin: print(abs(float(row)))"]
+    assert found(words, dim=1, width=1, timeout=float("inf")).status.value == "exact"
+
+
 def test_a_command_that_fails(tmp_path: Path) -> None:
     script = tmp_path / "box.py"
     script.write_text("raise SystemExit('no licence')")

@@ -17,6 +17,8 @@ from relumine.fit.passes import Model
 from relumine.fit.projection import Linearisation, Projection, project
 from relumine.fit.prune import POLISH, prune
 from relumine.fit.rows import MemoryRows, prepare
+from relumine.fit.sign_free import shape_of
+from relumine.fit.solvers import ConjugateGradients, Dense
 from relumine.fit.starts import (
     looks_gaussian,
     moment_directions,
@@ -91,6 +93,17 @@ def test_non_finite_steps_are_refused() -> None:
     fit = minimise(rows, SHAPE, U, solver=Broken)
     assert fit.reason == "no further decrease"
     assert np.isfinite(fit.at.U).all()
+
+
+@pytest.mark.parametrize("solver", [Dense, ConjugateGradients])
+def test_units_that_are_off_everywhere_have_nowhere_to_go(solver) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    rows, _ = prepare(X, np.abs(X[:, :1]))
+    off = np.column_stack([1e-3 * rng.normal(size=(2, 4)), [-1.0, -1.0]])
+    fit = minimise(rows, shape_of(rl.activations.get("squared_relu")), off, POLISH, solver=solver)
+    assert fit.reason == "converged"
+    assert not fit.at.A.any()
 
 
 def planted_rows(seed: int, d: int = 6, m: int = 4, ratio: int = 12):

@@ -48,6 +48,8 @@ def test_activations_are_taken_or_refused_as_declared(name: str, sigma: str) -> 
         ({"outputs": 3}, "y"),
         ({"weighted": True}, "sample_weight"),
         ({"checkpoint": True}, "checkpoint"),
+        ({"searched": "starts"}, "starts"),
+        ({"searched": "seconds"}, "seconds"),
     ],
 )
 def test_what_a_method_cannot_do_is_refused_by_name(asked: dict, argument: str) -> None:

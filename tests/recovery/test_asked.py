@@ -52,6 +52,8 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("sample_weight", {"method": "zhong", "width": 2, "sample_weight": np.ones(40)}),
         ("checkpoint", {"method": "zhong", "width": 2, "checkpoint": "x"}),
         ("checkpoint_every", {"method": "zhong", "width": 2, "checkpoint_every": 5.0}),
+        ("seconds", {"method": "awasthi", "width": 2, "seconds": 5.0}),
+        ("starts", {"method": "zhong", "width": 2, "starts": 5}),
     ],
 )
 @pytest.mark.parametrize("where", ["arrays", "a cluster"])

@@ -121,6 +121,11 @@ def test_a_half_written_file_is_never_read(planted, tmp_path, monkeypatch: pytes
     np.testing.assert_array_equal(found.network.W, rl.recover(X, y, width=6, rng=0).network.W)
 
 
+def test_a_folder_is_no_journal(tmp_path) -> None:
+    with pytest.raises(rl.InvalidInput, match="is a folder; name a file in it"):
+        Journal.open(tmp_path, {}, {}, 30.0)
+
+
 def test_no_folder_no_journal(tmp_path) -> None:
     with pytest.raises(rl.InvalidInput, match="no folder"):
         Journal.open(tmp_path / "nowhere" / "state", {}, {}, 30.0)

@@ -108,3 +108,15 @@ def test_requests_that_make_no_sense(options: dict, words: str) -> None:
     X = np.random.default_rng(0).normal(size=(100, 3))
     with pytest.raises(InvalidInput, match=words):
         rl.recover(X, X[:, 0], **options)
+
+
+def test_rows_are_counted_as_the_user_counts_them() -> None:
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    with pytest.raises(InvalidInput, match=r"4 rows are too few .* needs 5"):
+        rl.recover(X, X[:, 0], widths=(2, 2))
+
+
+def test_a_target_that_never_changes_shows_no_layers() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    with pytest.raises(InvalidInput, match="the same in every row"):
+        rl.recover(X, np.full(50, 2.0), widths=(1, 1))

@@ -358,6 +358,13 @@ def test_zhong_through_the_same_door() -> None:
         rl.recover(X, y, width=3, method="zhong", activation="squared_relu", ordre=2)
 
 
+@pytest.mark.parametrize("method", ["auto", "awasthi", "zhong"])
+def test_memory_without_a_limit(method: str) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    found = rl.recover(X, np.abs(X[:, 0]), 1, method=method, memory=float("inf"), rng=0, on_failure="return")  # type: ignore[arg-type]
+    assert np.isfinite(found.certificate.residual)
+
+
 def test_few_rows_are_too_few_and_not_an_error_inside() -> None:
     truth = rl.planted.network(6, 5, rng=0)
     X, y = rl.planted.sample(truth, n=29, rng=1)

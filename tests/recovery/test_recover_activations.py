@@ -85,3 +85,15 @@ def test_an_activation_that_overflows_is_no_crash():
     y = rl.Network(400.0 * net.W, 400.0 * net.b, net.a, "sigmoid")(X)
     found = rl.recover(X, y, width=16, activation=PlainLogistic(), rng=0, starts=1, seconds=5, on_failure="return")
     assert not found.ok
+
+
+@pytest.mark.parametrize("name", ["leaky_relu(-1.0)", "polynomial(0,0,0,0,1)"])
+@pytest.mark.parametrize("beside", [0.0, 2.0])
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_even_units_have_no_sign_whatever_stands_beside_them(name, beside, noise):
+    truth = rl.planted.network(3, 2, rng=0, activation=name)
+    X, y = rl.planted.sample(truth, 300, noise=noise, rng=1)
+    found = rl.recover(X, y + beside, width=2, activation=name, rng=0)
+    assert found.ok
+    assert found.units.recovered == ()
+    assert found.units.up_to_sign == (0, 1)

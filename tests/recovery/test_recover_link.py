@@ -28,6 +28,13 @@ def test_one_probability(asked) -> None:
     assert "their logits" in str(found.certificate)
 
 
+def test_arrays_are_in_memory_whatever_is_allowed_to_a_file() -> None:
+    X = rows(40_000)
+    assert X.nbytes > 1e6
+    found = rl.recover(X, expit(NET(X)), width=3, link="logit", rng=0, memory=1e6)
+    assert found.status.value == "exact"
+
+
 def test_two_classes_are_one_logit() -> None:
     X = rows()
     P = np.column_stack([expit(-NET(X)), expit(NET(X))])

@@ -85,6 +85,18 @@ def test_an_affine_part_inside_a_span_is_known_of_a_few_rows(most: int) -> None:
     np.testing.assert_allclose(plain.tau[:-1], 0.0)  # a bias alone is free there
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_column_that_the_few_rows_do_not_show_asks_for_all(seed: int) -> None:
+    """An indicator of three rows behind them: among the first its direction is that of the others, to rounding."""
+    X = np.random.default_rng(seed).normal(size=(400, 4))
+    X = np.column_stack([X, np.arange(400) >= 397])
+    task = make_task(as_samples(X, np.abs(X[:, 0])), RELU, np.random.default_rng(0))
+    few = few_inside(task.rows, np.eye(5), 200)
+    assert few.rows.n == task.rows.n
+    np.testing.assert_array_equal(few.back, np.eye(6))
+    assert few_inside(task.rows, np.eye(5)[:2], 200).rows.n == 200
+
+
 def test_the_rest_shows_a_unit_too_weak_for_the_second_moment_of_y() -> None:
     """Two units, one of a fiftieth of the other's weight: seen once the other is fitted, and across it."""
     rng = np.random.default_rng(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -63,3 +64,14 @@ def test_the_nearest_of_them(m: int) -> None:
     found = nearest_subset(Q, Q @ s + 1e-6)
     assert found is not None
     assert found.tolist() == s.tolist()
+
+
+def test_many_equations_take_the_memory_of_their_matrix() -> None:
+    Q = np.random.default_rng(0).normal(size=(4000, 6))
+    Q[:, 5] = -Q[:, 4]
+    tracemalloc.start()
+    found = subsets(Q, np.zeros(4000), 1e-9)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.astype(int).tolist() == [[0] * 6, [0, 0, 0, 0, 1, 1]]
+    assert peak < 50 * Q.nbytes  # a square of 4000 numbers is 670 times as much

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import relumine as rl
-from relumine.cli.names import labels_of, network_of
+from relumine.cli.names import opened
 from relumine.cli.options import AsJson, Quiet
 from relumine.cli.outcome import check_file
 from relumine.cli.talk import Talk
@@ -38,16 +38,16 @@ def export(
     """
     if to not in _SUFFIX:
         raise InvalidInput(f"--to is one of {', '.join(_SUFFIX)}; got {to!r}")
-    net = network_of(network)
+    net, labels = opened(network)
     target = network.with_suffix(_SUFFIX[to]) if out is None else out
     endings = (".pt", ".pth") if to == "torch" else (_SUFFIX[to],)
     check_file(target, endings, sources=(network,))
     if float32 and to != "onnx":
         raise InvalidInput("--float32 is for ONNX; the other formats keep double precision")
     if to == "torch":
-        _save_torch(net, target, labels_of(network).link)
+        _save_torch(net, target, labels.link)
     else:
-        net.save(target, dtype="float32" if float32 else "float64", labels=labels_of(network))
+        net.save(target, dtype="float32" if float32 else "float64", labels=labels)
     Talk(as_json, quiet).answer(f"{to}: {target}", {"written": {to: str(target)}, "d": net.d, "m": net.m, "q": net.q})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import typer
 
 from relumine.arrays import Array
-from relumine.cli.names import labels_of, names_in, network_of
+from relumine.cli.names import opened
 from relumine.cli.options import AsJson, DecimalMark, Delimiter, Quiet, SkipBadRows
 from relumine.cli.outcome import check_file, read_files
 from relumine.cli.table import Table, columns_of, open_table
@@ -45,10 +46,10 @@ def predict(
     talk = Talk(as_json, quiet)
     if out is not None:
         check_file(out, (".csv", ".npy"), sources=(network, *read_files(file)))
-    net, table, labels = network_of(network), open_table(file, delimiter, decimal), labels_of(network)
+    (net, labels), table = opened(network), open_table(file, delimiter, decimal)
     if labels.status and not Status(labels.status).ok:
         talk.warn(f"warning: {network} holds a network that was not recovered (status: {labels.status})")
-    inputs, truth = _columns(table, net, columns_of(features) or _remembered(network, table))
+    inputs, truth = _columns(table, net, columns_of(features) or _remembered(labels.features, table))
     for sentence in table.assumed:
         talk.note(sentence)
     source, samples = _rows(table, inputs, [] if truth is None else [truth], skip_bad_rows)
@@ -123,11 +124,10 @@ def _categories(table: Table, wanted: list[str]) -> list[str]:
     return list(inputs)
 
 
-def _remembered(path: Path, table: Table) -> list[str]:
+def _remembered(names: Sequence[str], table: Table) -> list[str]:
     """Names of the inputs kept with the network; none where it or the file has only made-up ones."""
-    names = names_in(path)
     made_up = all(re.fullmatch(r"x\d+", name) for name in names) and not set(names) <= set(table.names)
-    return [] if made_up or not table.named else names
+    return [] if made_up or not table.named else [*names]
 
 
 def _csv(predicted: Array) -> str:

@@ -332,7 +332,7 @@ def _size(partition: tuple[list[Chunk], int]) -> tuple[int, int]:
 
 
 def _head(partition: tuple[list[Chunk], int], rows: int) -> Chunk | None:
-    return next((chunk.at(slice(0, rows)) for chunk in partition[0]), None)
+    return next((chunk.at(slice(0, rows)) for chunk in partition[0] if len(chunk.Y)), None)  # a view may drop a chunk
 
 
 def _rows(partition: tuple[list[Chunk], int], at: NDArray[np.intp]) -> Chunk:

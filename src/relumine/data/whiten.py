@@ -193,7 +193,7 @@ def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = 
         )
     correlation = gram / np.outer(scale, scale)
     # rounding moves eigenvalues of a d × d correlation by some d·2e-16; with 1e-12 d a direction keeps three digits
-    root = _clear_root(correlation, 1e-12 * d)
+    root = clear_root(correlation, 1e-12 * d)
     if root is not None:
         return Whitening(mean, scale[:, None] * root)
     values, vectors = np.linalg.eigh(correlation)
@@ -209,7 +209,7 @@ def _standard(n: int, mean: Array, gram: Array, names: tuple[str, ...] | None = 
     return Whitening(mean, scale[:, None] * np.linalg.cholesky(correlation))
 
 
-def _clear_root(A: Array, least: float) -> Array | None:
+def clear_root(A: Array, least: float) -> Array | None:
     """The Cholesky factor of A (d, d) if its smallest eigenvalue is far above ``least``; None where that is not clear.
 
     The eigenvalue is estimated, from above, by a few steps of inverse iteration: all of them take, at d = 3072, as long

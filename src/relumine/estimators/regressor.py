@@ -127,6 +127,8 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         """Fit to X (n, d) and y (n,) or (n, q); weights of rows count as repetitions."""
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
+        self._check()
+        init = self._init(X.shape[1])
         weight, numbers = None, np.arange(len(X))
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -151,14 +153,7 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         rest = np.delete(np.arange(len(numbers)), out)
         whole_rows = Cleaned.of(Samples(X, y, weight).at(rest), numbers[rest])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        self._check()
         self.__dict__.pop("sums_", None)
-        init = getattr(self, "network_", None) if self.warm_start else None
-        init = self.init if init is None else init
-        if init is not None and not isinstance(init, Network):
-            raise InvalidInput(f"init must be a relumine.Network to start from, or None; got {type(init).__name__}")
-        if init is not None and init.d != X.shape[1]:
-            raise InvalidInput(f"init has {init.d} inputs, and X has {X.shape[1]} columns")
         with cores() as crew:
             self._fit(whole_rows, init, rng, crew)
         return self
@@ -243,6 +238,16 @@ class TwoLayerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc,unu
         except InvalidInput:  # constant or dependent columns, which recovery refuses and a regressor must bear
             return None
         return found if found.status.value == "exact" else None
+
+    def _init(self, d: int) -> Network | None:
+        """The network to start from, of d inputs, if there is one: that of the last fit, or the user's."""
+        init = getattr(self, "network_", None) if self.warm_start else None
+        init = self.init if init is None else init
+        if init is not None and not isinstance(init, Network):
+            raise InvalidInput(f"init must be a relumine.Network to start from, or None; got {type(init).__name__}")
+        if init is not None and init.d != d:
+            raise InvalidInput(f"init has {init.d} inputs, and X has {d} columns")
+        return init
 
     def _check(self) -> None:
         for name, value, least in (("width", self.width, 0), ("members", self.members, 1)):

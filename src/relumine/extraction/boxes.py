@@ -26,6 +26,7 @@ from relumine.results import InvalidInput, MissingPackage
 # Bytes a command may print for one call, and for each row besides: a box that prints without end must not fill the
 # memory. A number takes 25 bytes at most, so a row may have a thousand outputs.
 _MOST_OUTPUT, _MOST_PER_ROW = 1 << 24, 1 << 15
+_LONGEST = 1e6  # seconds that a thread can be made to wait: twelve days stand for no limit, which overflows
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def calls(box: Box, several: Sequence[Array], seconds: float) -> list[Any]:
     threads = [
         Thread(target=work, args=(i,), name=f"relumine box {box.name}", daemon=True) for i in range(len(several))
     ]
-    end = time.monotonic() + min(max(seconds, 0.001), 1e6)
+    end = time.monotonic() + min(max(seconds, 0.001), _LONGEST)
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -245,7 +246,7 @@ def _command(words: list[str], timeout: float) -> Box:
 def _bounded(process: subprocess.Popen[bytes], timeout: float, most: int) -> bytes:
     """What the command prints, as long as it is not too much and not too late."""
     assert process.stdout is not None
-    ended = Timer(timeout, process.kill)
+    ended = Timer(min(timeout, _LONGEST), process.kill)
     ended.start()
     try:
         printed = process.stdout.read(most + 1)

@@ -223,7 +223,7 @@ def _add_units(
     def residual(Z: Array) -> Array:
         return np.asarray(ask(Z) - net(Z))
 
-    (more,) = kinks(residual, [line], floor=_floor(state, domain), most=_most(width), over=lambda: run.over)
+    (more,) = kinks(residual, [line], floor=_floor(state), most=_most(width), over=lambda: run.over)
     state.lines.append(line)
     if not len(more.t) or len(more.doubts) > 4 + len(more.t) // 4 or run.over:
         return
@@ -265,7 +265,7 @@ def _look(ask: Ask, state: Chosen, domain: Domain, line: Line, run: Run) -> floa
     return left
 
 
-def _floor(state: Chosen, domain: Domain) -> Noise:
+def _floor(state: Chosen) -> Noise:
     """What is taken for noise in the residual: f̂ is known to some ten digits, or to what rough answers allow."""
     tau = state.lines[0].scale
     level = np.maximum(_FLOOR * state.spread, 0.1 * _TIMES * state.noise.level)

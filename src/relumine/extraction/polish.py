@@ -20,9 +20,7 @@ from scipy.linalg.lapack import dpocon, dpotrf
 from relumine.activations import Activation, LeakyReLU
 from relumine.arrays import Array
 from relumine.network import Network, flip_columns
-from relumine.recovery.orient import orient
-from relumine.results import InvalidInput
-from relumine.tensors.subsets import subsets
+from relumine.recovery.orient import flippable, orient
 
 _COLUMNS = 1500  # parameters up to which all rows are fitted together
 _PRODUCTS = 60  # of conjugate gradients, which gain a digit in five where there are three rows a parameter
@@ -285,13 +283,9 @@ def _slope(net: Network) -> float | None:
 
 
 def _open(net: Network, bias: bool) -> NDArray[np.bool_]:
-    """Units (m,) in a set that can be flipped together without changing the function (but for the output bias)."""
-    blocks = flip_columns(net).reshape(net.q or 1, net.d + 1, net.m)
-    M = (blocks[:, :-1] if bias else blocks).reshape(-1, net.m)
-    size = max(float(np.abs(M).max()), np.finfo(float).tiny)
-    if M.shape[0] >= net.m and np.linalg.svd(M / size, compute_uv=False)[-1] > 1e-9:
-        return np.zeros(net.m, dtype=bool)
-    try:
-        return np.asarray(subsets(M / size, np.zeros(len(M)), 1e-8).any(axis=0))
-    except InvalidInput:  # more than can be listed: by counting, a coincidence to eight digits is not to be expected
-        return np.full(net.m, net.m * np.log10(2.0) > _DIGITS * M.shape[0] - 3.0)
+    """Units (m,) whose sign is open; where that cannot be listed, by counting: eight digits seldom agree by chance."""
+    found = flippable(net, bias=bias)
+    if found is not None:
+        return found
+    equations = (net.d + (not bias)) * (net.q or 1)
+    return np.full(net.m, net.m * np.log10(2.0) > _DIGITS * equations - 3.0)

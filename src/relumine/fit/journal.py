@@ -87,6 +87,8 @@ class Journal:
                 argument="checkpoint",
                 remedy="make it, or name another file",
             )
+        if journal.path.is_dir():
+            raise InvalidInput(f"checkpoint {path} is a folder", argument="checkpoint", remedy="name a file in it")
         if journal.path.exists():
             journal._read()
         else:

@@ -37,16 +37,15 @@ class Confirmation:
     """What the rows of a fit say about it.
 
     ``confirmed``: different rows that could have contradicted it; ``alone``: numbers of the rows that could not,
-    ``units``: units that those alone determine; ``largest``: leverage. ``left_out`` (q,): root mean square of what the
-    fit misses each row by when that is left out, r_i/(1 − h_i), in the units of the rows. ``carried`` (q,): by how many
-    rows these squares are carried, (Σs)²/Σs² of the squares s; a third of the rows for Gaussian noise, a handful where
+    ``units``: units that those alone determine. ``left_out`` (q,): root mean square of what the fit misses each row by
+    when that is left out, r_i/(1 − h_i), in the units of the rows. ``carried`` (q,): by how many rows these squares are
+    carried, (Σs)²/Σs² of the squares s; a third of the rows for Gaussian noise, a handful where
     something happens on a few rows only.
     """
 
     confirmed: int
     alone: tuple[int, ...]
     units: tuple[int, ...]
-    largest: float
     left_out: Array
     carried: Array
 
@@ -141,7 +140,6 @@ def confirmation(
         confirmed=int(free.sum()),
         alone=tuple(alone.tolist()),
         units=_restrained_by(rows, at, alone),
-        largest=float(together.max(initial=0.0)),
         left_out=np.sqrt(squares.sum(axis=0) / max(len(squares), 1)),
         carried=carrying(squares),
     )

@@ -54,9 +54,9 @@ def prune(rows: Rows, shape: Shape, fit: Fit, width: int, run: Run | None = None
     return fit
 
 
-def polish(rows: Rows, shape: Shape, fit: Fit, run: Run | None = None, stage: str = "") -> Fit:
+def polish(rows: Rows, shape: Shape, fit: Fit, run: Run | None = None) -> Fit:
     """To the bottom of the basin, without regularisation."""
-    return minimise(rows, shape, fit.at.U, POLISH, run=run, stage=stage)
+    return minimise(rows, shape, fit.at.U, POLISH, run=run)
 
 
 def path(

@@ -65,7 +65,6 @@ def sketched_confirmation(rows: MemoryRows, model: Model, groups: Numbers | None
         confirmed=int(free.sum()),
         alone=tuple(alone.tolist()),
         units=_on_the_smaller_side(rows, model.U, alone),
-        largest=1.0 if alone.size else float("nan"),
         left_out=np.sqrt(squares.sum(axis=0) / max(len(squares), 1)),
         carried=carrying(squares),
     )

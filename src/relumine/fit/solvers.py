@@ -62,6 +62,8 @@ class ConjugateGradients:
         at, g = self.lin.at, self.lin.gradient
         if not np.isfinite(self.lin.slopes[0]).all():  # an activation that overflows
             return None
+        if not g.any():  # no unit is on at any row: there is nowhere to go, and nothing to precondition
+            return Solution(np.zeros_like(g), 0.0, 0)
         b = Unknowns(g, np.zeros_like(at.A), np.zeros((at.U.shape[1], at.A.shape[1])))
         found = conjugate_gradients(self.lin, b, damping, self.tolerance, self.cap, precondition(self.lin, damping))
         step = found.x.U

@@ -9,6 +9,7 @@ import numpy as np
 
 from relumine.arrays import Array, unit_rows
 from relumine.data.moments import estimate_tensors
+from relumine.data.whiten import clear_root
 from relumine.fit.passes import Model
 from relumine.fit.rows import Block, MemoryRows, Sums, chunk_rows, prepare
 from relumine.tensors.span import dominant_span
@@ -19,6 +20,7 @@ from relumine.tensors.symmetric import packed_size
 # it takes fewer products than the d×d matrix from this many inputs per column on
 _POWERS, _SPARE, _KRYLOV = 4, 8, 12
 _LOOK_NUMBERS, _LOOK_ROWS = 1 << 22, (2000, 20000)  # that show whether inputs are Gaussian: to 0.01 and better
+_STILL = 1e-10  # variance of a few rows that is none, where all rows have 1: rounding leaves 1e-16, chance 0.1
 _SAME = 0.9  # cosine from which two ends of the power iteration are one: units this close are rare, copies common
 
 
@@ -136,8 +138,10 @@ class Few(NamedTuple):
         return np.linalg.pinv(self.back).T @ tau + self.tau
 
 
-def few_inside(rows: MemoryRows, span: Array, most: int) -> Few:
-    """At most so many rows inside a span (r, d), white again.
+def few_inside(rows: MemoryRows, span: Array, most: int, step: int = 1) -> Few:
+    """At most so many rows inside a span (r, d), one in every ``step``, white again.
+
+    All rows, where the few do not vary in every direction of the span: a column that is seldom other than 0, say.
 
     Examples
     --------
@@ -149,14 +153,17 @@ def few_inside(rows: MemoryRows, span: Array, most: int) -> Few:
     """
     back = np.zeros((len(span) + 1, rows.columns))
     back[-1, -1] = 1.0
-    if rows.n <= most or rows.weight is not None:
+    root = None
+    if rows.n > most and rows.weight is None:
+        Z = rows.X[::step][:most, :-1] @ span.T
+        mean = Z.mean(axis=0)
+        Z -= mean
+        root = clear_root(Z.T @ Z / most, _STILL)
+    if root is None:
         back[:-1, :-1] = span
         return Few(inside(rows, span), back, np.zeros((len(back), rows.outputs)))
-    Z = rows.X[:most, :-1] @ span.T
-    mean = Z.mean(axis=0)
-    Z -= mean
-    whiten = np.linalg.inv(np.linalg.cholesky(Z.T @ Z / most))
-    few, tau = prepare(Z @ whiten.T, rows.Y[:most], free=rows.free)
+    whiten = np.linalg.inv(root)
+    few, tau = prepare(Z @ whiten.T, rows.Y[::step][:most], free=rows.free)
     back[:-1, :-1], back[:-1, -1] = whiten @ span, -whiten @ mean
     return Few(few.shared(rows.crew), back, tau)
 

@@ -33,6 +33,8 @@ class Capabilities:
         Whether rows may stay in files or on a cluster: everything it does is a sum over rows.
     checkpoint : bool
         Whether a run can be broken off and resumed.
+    searches : bool
+        Whether it makes several ``starts`` and ends when its ``seconds`` are over.
     options : tuple of str
         Keyword arguments of its own, beside X, y, width, activation and rng (:func:`options_of`).
 
@@ -55,6 +57,7 @@ class Capabilities:
     finds_width: bool = False
     streams: bool = True
     checkpoint: bool = False
+    searches: bool = False
     options: tuple[str, ...] = ()
 
     def takes(self, activation: str | Activation) -> bool:
@@ -80,8 +83,12 @@ class Capabilities:
         outputs: int = 1,
         weighted: bool = False,
         checkpoint: bool = False,
+        searched: str | None = None,
     ) -> None:
-        """Raise :class:`~relumine.results.InvalidInput` for the first thing asked that the method cannot do."""
+        """Raise :class:`~relumine.results.InvalidInput` for the first thing asked that the method cannot do.
+
+        ``searched``: the argument that was given for a search, ``starts`` or ``seconds``.
+        """
         method, auto = f"method={self.name!r}", "use method='auto'"
         if not self.takes(activation):
             given = activations.get(activation).name
@@ -96,6 +103,10 @@ class Capabilities:
             raise InvalidInput(f"{method} does not take sample_weight", argument="sample_weight", remedy=auto)
         if checkpoint and not self.checkpoint:
             raise InvalidInput(f"{method} keeps no checkpoint", argument="checkpoint", remedy="method='auto' does")
+        if searched is not None and not self.searches:
+            raise InvalidInput(
+                f"{method} makes no search, so {searched}= means nothing", argument=searched, remedy=auto
+            )
 
 
 def options_of(method: Callable[..., object]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -72,9 +73,10 @@ def picture(path: Path, draw: Callable[[Cells, Any], Any]) -> Path:
     import matplotlib.pyplot as plt
 
     fig = draw(json.loads(path.read_text()), plt)
-    image = path.with_suffix(".png")
-    fig.savefig(image, dpi=110)
+    image, content = path.with_suffix(".png"), io.BytesIO()
+    fig.savefig(content, dpi=110, format="png")
     plt.close(fig)
+    write_atomically(image, content.getvalue())
     return image
 
 

@@ -37,6 +37,7 @@ METHODS: Mapping[str, Capabilities] = {
         weights=True,
         finds_width=True,
         checkpoint=True,
+        searches=True,
         options=("checkpoint_every",),
     ),
     "layers": LAYERS,
@@ -113,7 +114,8 @@ def check(
         raise InvalidInput(f"checkpoint is the path of a file; got {checkpoint!r}", argument="checkpoint")
     if able is LAYERS:
         own["widths"] = _widths(own.get("widths"), width)
-    able.check(activation=sigma, width=width, weighted=weighted, checkpoint=checkpoint is not None)
+    searched = "starts" if starts is not None else "seconds" if seconds is not None else None
+    able.check(activation=sigma, width=width, weighted=weighted, checkpoint=checkpoint is not None, searched=searched)
     return Asked(
         method=able,
         width=None if width is None else int(width),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import metadata
 from os import PathLike
 from time import perf_counter
 from typing import Any, Literal
@@ -13,10 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+import relumine
 from relumine.activations import Activation
 from relumine.arguments import one_of
 from relumine.arrays import among
-from relumine.data.sources import Samples, Source, count, fits, materialise, open_source, take
+from relumine.data.sources import Samples, Source, count, fits, in_memory, materialise, open_source, room, take
 from relumine.data.sources.constant import without_constants
 from relumine.fit.journal import Journal, digest
 from relumine.fit.parallel import cores
@@ -86,7 +86,8 @@ def recover(
     method : {"auto", "awasthi", "zhong"}
         "auto": least squares in the sign-free form, exact. "awasthi": the tensor method of Awasthi et al. 2021, for
         ReLU with biases. "zhong": tensor start and gradient descent of Zhong et al. 2017, for homogeneous activations
-        without biases and output weights ±1.
+        without biases and output weights ±1. The last two make no search: they take no ``starts``, ``seconds`` or
+        ``checkpoint``, and tell no progress.
     activation : str or Activation, default "relu"
     link : {"auto", "logit", "softmax", "log"}, optional
         y is a function of the network: a probability for each output (or two classes), the probabilities of several
@@ -255,23 +256,20 @@ def _own_way(data: Samples | Source, asked: Asked, run: Run) -> Recovery:
 def _few_or_all(data: Samples | Source, memory: float, problem: Problem, run: Run) -> Case:
     """Rows beyond memory, or many more than a search takes, are searched by a few of them."""
     if not isinstance(data, Samples):
-        limit = int(min(memory, 1e15) / (8 * _COPIES * (data.d + data.q)))
+        limit = room(data, memory, _COPIES)
         if count(data) > limit:
             return from_few(data, limit, problem, run)
         data = materialise(data)
-    if data.n > 3 * first_rows(data.d, data.y.size // data.n, problem.width):
+    if data.n > 3 * first_rows(data.d, data.q, problem.width):
         return from_few(data, data.n, problem, run)
     return solve(data, problem, run)
 
 
 def _several_layers(data: Samples | Source, asked: Asked, run: Run) -> Recovery:
     """Two or more hidden layers, from rows in memory."""
-    if not (isinstance(data, Samples) or fits(data, asked.memory)):
-        raise InvalidInput(
-            "widths= needs all rows in memory", argument="widths", remedy="raise memory=, or use fewer rows"
-        )
+    rows = in_memory(data, asked.memory, "widths")
     with run.interruptible():
-        return recover_layers(materialise(data), asked.options["widths"], run, asked.starts)
+        return recover_layers(rows, asked.options["widths"], run, asked.starts)
 
 
 def _of_a_paper(data: Samples | Source, asked: Asked, _: Run) -> Recovery:
@@ -309,7 +307,10 @@ def _journal(data: Samples | Source, asked: Asked, starts: int, run: Run) -> Jou
     """The journal of this run, known by all its rows and options; random numbers begin where it began."""
     assert asked.checkpoint is not None
     options = {"width": asked.width, "activation": asked.activation.name, "starts": starts, "memory": asked.memory}
-    task = {key: repr(value) for key, value in options.items()} | {"version": _version(), "data": digest(data)}
+    task = {key: repr(value) for key, value in options.items()} | {
+        "version": relumine.__version__,
+        "data": digest(data),
+    }
     journal = Journal.open(asked.checkpoint, task, run.rng.bit_generator.state, asked.every)
     try:
         run.rng.bit_generator.state = journal.random
@@ -320,13 +321,6 @@ def _journal(data: Samples | Source, asked: Asked, starts: int, run: Run) -> Jou
             remedy="remove it to start afresh",
         ) from None
     return journal
-
-
-def _version() -> str:
-    try:
-        return metadata.version("relumine")
-    except metadata.PackageNotFoundError:  # sources that were never installed
-        return "unknown"
 
 
 def _with_constants(result: Recovery, kept: NDArray[np.intp], d: int, names: tuple[str, ...] | None) -> Recovery:

@@ -17,7 +17,6 @@ import numpy as np
 
 from relumine import planted
 from relumine.arrays import Array
-from relumine.data.holdout import set_aside
 from relumine.data.sources import Samples
 from relumine.data.whiten import Whitening, whitening
 from relumine.deep import DeepNetwork
@@ -26,6 +25,7 @@ from relumine.network import Network
 from relumine.papers.capabilities import Capabilities
 from relumine.recovery.evidence import Confirmations, Evidence, HeldOut
 from relumine.recovery.judge import judge
+from relumine.recovery.task import some_aside
 from relumine.results import Certificate, InvalidInput, Recovery, SearchRecord, Stage
 from relumine.run import Run
 
@@ -33,7 +33,7 @@ Maps = list[tuple[Array, Array]]
 
 
 CAPABILITIES = Capabilities(
-    "layers", activations=("relu",), biases=True, finds_width=True, streams=False, options=("widths",)
+    "layers", activations=("relu",), biases=True, finds_width=True, streams=False, searches=True, options=("widths",)
 )
 
 _STARTS = 10  # each with _CYCLES rounds
@@ -60,7 +60,7 @@ def recover_layers(samples: Samples, widths: tuple[int, ...], run: Run, starts: 
     began, sizes = time.perf_counter(), (samples.d, *widths, 1)
     parameters = sum((d + 1) * m for d, m in pairwise(sizes))
     _check(samples, widths, parameters)
-    aside, distinct = set_aside(samples.X, run.rng)
+    aside, distinct = some_aside(samples, run.rng)
     used, held = samples.at(np.delete(np.arange(samples.n), aside)), samples.at(aside)
     white = whitening(used.X)
     mean, spread = float(used.y.mean()), float(used.y.std()) or 1.0
@@ -111,6 +111,8 @@ def recover_layers(samples: Samples, widths: tuple[int, ...], run: Run, starts: 
 def _check(samples: Samples, widths: tuple[int, ...], parameters: int) -> None:
     if samples.y.ndim != 1:
         raise InvalidInput("several layers from samples take one output", argument="y", remedy="pass one column")
+    if not np.ptp(samples.y):
+        raise InvalidInput("y is the same in every row", argument="y", remedy="check that it is the right column")
     if parameters > _LARGEST:
         raise InvalidInput(
             f"{parameters} parameters in {len(widths)} hidden layers: up to {_LARGEST} are tried from samples alone",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from relumine.data.sources import Samples, Source, fits, materialise
+from relumine.data.sources import Samples, Source, in_memory
 from relumine.links import Link, link_of
 from relumine.results import InvalidInput, counted
 
@@ -17,9 +17,7 @@ def mapped_back(data: Samples | Source, asked: str, memory: float) -> tuple[Link
     Rows with a probability too small to have digits say nothing about the network's value there. Which rows those are
     is known after all of them were read, so they have to fit in ``memory``.
     """
-    if not fits(data, memory):
-        raise InvalidInput("link= needs all rows in memory", argument="link", remedy="raise memory=, or use fewer rows")
-    rows = materialise(data)
+    rows = in_memory(data, memory, "link")
     link = link_of(asked, rows.Y, rounded=True)
     if link is None:
         return None, rows, ""

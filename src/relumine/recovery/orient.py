@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.network import Network, flip_columns
-from relumine.tensors.subsets import nearest_subset, some_subset
+from relumine.results import InvalidInput
+from relumine.tensors.subsets import nearest_subset, some_subset, subsets
 
 LINEAR = "unit signs determined uniquely"  # the route that gives one answer
 _FITS = "unit signs found: with these no affine part is needed"
@@ -85,6 +86,24 @@ def open_signs(net: Network, limit: float, *, bias: bool = False) -> NDArray[np.
         sets[np.arange(len(pairs))[:, None], pairs] = True
     left = np.abs(affine + sets @ M.T).max(axis=1, initial=0.0)
     return np.asarray(sets[left <= limit].any(axis=0))
+
+
+def flippable(net: Network, *, bias: bool = False) -> NDArray[np.bool_] | None:
+    """Units (m,) in some set that can be flipped together without changing the function; None: too many sets to list.
+
+    With a ``bias`` such a flip may change the constant.
+
+    Examples
+    --------
+    >>> flippable(Network([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0.0, 0.0, 0.0], [1.0, 1.0, -1.0]))
+    array([ True,  True,  True])
+    """
+    _, M = _system(net, bias)
+    size = max(float(np.abs(M).max(initial=0.0)), np.finfo(float).tiny)
+    try:
+        return np.asarray(subsets(M / size, np.zeros(len(M)), 1e-8).any(axis=0))
+    except InvalidInput:
+        return None
 
 
 def largest_unit(net: Network) -> float:

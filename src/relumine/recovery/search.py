@@ -153,8 +153,8 @@ class Search:
         few = max(_LEAST_ROWS, self.needed(len(U)) * rows.n // self.task.values)
         if rows.n < 2 * few or rows.weight is not None or schedule is not SEARCH:
             return minimise(rows, shape, U, schedule, run=self.run, stage=stage)
-        spaced = slice(None, None, rows.n // (few + 1))  # the rows of a file may be in some order
-        some = few_inside(replace(rows, X=rows.X[spaced], Y=rows.Y[spaced]), np.eye(rows.columns - 1), few)
+        # from all over the rows: those of a file may be in some order
+        some = few_inside(rows, np.eye(rows.columns - 1), few, step=rows.n // (few + 1))
         first = minimise(some.rows, shape, U, schedule, run=self.run, stage=stage)
         fit = minimise(rows, shape, first.at.U @ some.back, replace(schedule, steps=_THEN), run=self.run, stage=stage)
         return Fit(fit.at, replace(fit.state, history=(*first.history, *fit.history)))

@@ -26,11 +26,10 @@ from relumine.fit.rows import AFFINE, CONSTANT, NOTHING, Rows
 from relumine.fit.sign_free import shape_of
 from relumine.network import Network, flip_columns
 from relumine.papers.awasthi2021.identifiability import sign_patterns
-from relumine.recovery.orient import largest_unit, open_signs, orient
+from relumine.recovery.orient import flippable, largest_unit, open_signs, orient
 from relumine.recovery.task import Task
-from relumine.results import InvalidInput, Status, Units
+from relumine.results import Status, Units
 from relumine.run import Run
-from relumine.tensors.subsets import subsets
 
 _LEFT = 4.0  # times what the chosen flips leave of the affine part: as much may be left by the right ones
 _ALL_FLIPS = 11  # units up to which the flips of all others are tried: 1024 projections at most
@@ -192,27 +191,21 @@ def known_units(answer: Answer, net: Network, width: int | None, status: Status)
         )
     if not status.ok or not net.m:
         return Units((), (), tuple(absorbed)), remarks
-    flippable: NDArray[np.bool_] = np.zeros(net.m, dtype=bool)
+    if _flips(net) and not flip_columns(net).any():
+        remarks.append("the activation is even: (w, b) and (−w, −b) are the same unit")
+        return Units((), tuple(range(net.m)), tuple(absorbed)), remarks
+    unknown: NDArray[np.bool_] = np.zeros(net.m, dtype=bool)
     if _flips(net):
-        flippable[:] = _undetermined_with_bias(answer.net) if answer.free == CONSTANT else answer.free == AFFINE
+        turned = flippable(answer.net, bias=True) if answer.free == CONSTANT else None
+        unknown[:] = answer.free != NOTHING if turned is None else turned
         open_signs = net.m - (net.d + 1) * (net.q or 1)  # signs that generic data leave to an integer problem
         pure = answer.free == NOTHING and answer.exact and net.activation.name == "relu"
         if pure and open_signs <= 16 and net.m <= 40:
-            flippable = np.asarray((sign_patterns(net, 1e-8).patterns < 0).any(axis=0))
+            unknown = np.asarray((sign_patterns(net, 1e-8).patterns < 0).any(axis=0))
     if answer.open is not None and answer.open.any():
-        flippable |= answer.open
+        unknown |= answer.open
         remarks.append("the noise leaves some signs open: other choices leave an affine part that is no larger")
-    elif flippable.any() and answer.free != AFFINE:
+    elif unknown.any() and answer.free != AFFINE:
         remarks.append("several choices of signs give the same function (Awasthi et al. 2021, Theorem 3.4)")
-    known, unknown = np.flatnonzero(~flippable), np.flatnonzero(flippable)
-    return Units(tuple(known.tolist()), tuple(unknown.tolist()), tuple(absorbed)), remarks
-
-
-def _undetermined_with_bias(net: Network) -> NDArray[np.bool_]:
-    """Units (m,) that can be flipped together without changing the function but for the output bias."""
-    M = flip_columns(net).reshape(net.q or 1, net.d + 1, net.m)[:, :-1].reshape(-1, net.m)
-    try:
-        zero_sums = subsets(M / np.abs(M).max(), np.zeros(len(M)), 1e-8)
-    except InvalidInput:  # more than can be listed: nothing is known
-        return np.ones(net.m, dtype=bool)
-    return np.asarray(zero_sums.any(axis=0))
+    signed, unsigned = (tuple(np.flatnonzero(which).tolist()) for which in (~unknown, unknown))
+    return Units(signed, unsigned, tuple(absorbed)), remarks

@@ -120,15 +120,8 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
     """Set rows aside, whiten, scale: what is left of y beside its affine part sets the scale of every output."""
     if not samples.q:
         raise InvalidInput(f"{samples.label} has no target", argument="target", remedy="name one, or pass y")
-    aside, distinct = set_aside(samples.X, rng)
+    aside, distinct = some_aside(samples, rng)
     rest = without(samples, aside)
-    if samples.n - len(aside) <= samples.d:
-        raise InvalidInput(
-            f"{counted(samples.n, 'row')} {'is' if samples.n == 1 else 'are'} too few for "
-            f"{counted(samples.d, 'input')}: even a linear fit with rows to check it needs {samples.d + 2}",
-            argument="X",
-            remedy=f"collect more; a network of 5 units takes about {25 * (samples.d + 1):,}",
-        )
     Y = np.delete(samples.Y, aside, axis=0)
     weight = None if samples.weight is None else np.delete(samples.weight, aside)
     magnitude = _largest(Y, weight)
@@ -161,6 +154,19 @@ def make_task(samples: Samples, activation: Activation, rng: np.random.Generator
         samples=samples,
         aside=aside,
     )
+
+
+def some_aside(samples: Samples, rng: np.random.Generator) -> tuple[NDArray[np.intp], int]:
+    """Numbers of the rows to set aside, and how many different rows are left: enough for a linear fit, or an error."""
+    aside, distinct = set_aside(samples.X, rng)
+    if samples.n - len(aside) <= samples.d:
+        raise InvalidInput(
+            f"{counted(samples.n, 'row')} {'is' if samples.n == 1 else 'are'} too few for "
+            f"{counted(samples.d, 'input')}: even a linear fit with rows to check it needs {samples.d + 2}",
+            argument="X",
+            remedy=f"collect more; a network of 5 units takes about {25 * (samples.d + 1):,}",
+        )
+    return aside, distinct
 
 
 def _hidden_in_the_last_digits(rows: MemoryRows, left: Array, deviation: Array, shape: Shape) -> NDArray[np.bool_]:

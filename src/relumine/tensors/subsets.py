@@ -78,7 +78,8 @@ def _from_solution_space(Q: Array, t: Array, rank: int, rounding: float) -> Bits
     """0/1 vectors within ``rounding`` of the solution space of Qs = t, one for each choice of the free entries."""
     # s = particular + null·c; pivoted QR picks k rows of null that are as independent as can be: the free entries
     particular = np.linalg.lstsq(Q, t, rcond=None)[0]
-    null = np.linalg.svd(Q, full_matrices=True)[2][rank:].T  # (m, k)
+    # of many outputs Q is tall: its (r, r) factor, which nobody needs, would take gigabytes
+    null = np.linalg.svd(Q, full_matrices=Q.shape[0] < Q.shape[1])[2][rank:].T  # (m, k)
     k = null.shape[1]
     free = qr(null.T, pivoting=True, mode="economic")[2][:k]
     lift = null @ np.linalg.inv(null[free]) if k else null

@@ -185,6 +185,9 @@ def test_twin_columns_are_noted():
         ({"method": "newton"}, "method"),
         ({"step": "fast"}, "step"),
         ({"step": -1.0}, "step"),
+        ({"step": None}, "step"),
+        ({"slope": "steep"}, "slope"),
+        ({"rng": "seven"}, "rng"),
         ({"batches": 0}, "batches"),
         ({"method": "centered", "batches": 4}, "batches"),
         ({"X": np.full((30, 5), 1e200)}, "rescale"),
@@ -199,6 +202,13 @@ def test_bad_input_is_named(change, word):
     X, y, _ = planted(5, 30, 0)
     with pytest.raises(InvalidInput, match=word):
         decode(**({"X": X, "y": y, "bound": 1.0} | change))
+
+
+@pytest.mark.parametrize("change", [{"method": "newton"}, {"step": "fast"}, {"slope": 2.0}, {"rng": -1}])
+def test_options_are_refused_before_the_rows_are_looked_at(change):
+    with pytest.raises(InvalidInput) as refused:
+        decode("no rows at all", None, 1.0, **change)
+    assert refused.value.argument == next(iter(change))
 
 
 def test_nan_in_a_single_precision_memory_map(tmp_path):

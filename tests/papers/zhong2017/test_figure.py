@@ -1,12 +1,14 @@
 """The figures of Zhong 2017 in their quick form: computed, resumed, and plotted from the JSON alone."""
 
 import json
+from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from relumine.papers.cells import finished, save
+from relumine.papers.cells import finished, picture, save
 from relumine.papers.zhong2017 import figure as figures
 
 QUIET = Console(quiet=True)
@@ -103,3 +105,20 @@ def test_cells_do_not_depend_on_the_number_of_processes():
     alone = dict(finished(missing, 1))
     together = dict(finished(missing, 2))
     assert json.dumps(alone, sort_keys=True) == json.dumps(together, sort_keys=True)
+
+
+def test_a_picture_that_fails_leaves_the_old_one(tmp_path):
+    path = tmp_path / "figure.json"
+    save({"figure": "1a", "cells": {}}, path)
+    image = path.with_suffix(".png")
+    image.write_bytes(b"old")
+
+    class Figure:
+        def savefig(self, target, **options):
+            with open(target, "wb") if isinstance(target, str | Path) else nullcontext(target) as file:
+                file.write(b"half")
+            raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        picture(path, lambda content, plt: Figure())
+    assert image.read_bytes() == b"old"

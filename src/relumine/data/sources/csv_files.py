@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow.csv as csv
 
 from relumine.data.sources.columnar import Batch, reading
 from relumine.data.sources.columns import EMPTY, MOST, PLAINLY, TEXT, Text
-from relumine.data.sources.dialect import MISSING, Dialect, open_text, sniff
+from relumine.data.sources.dialect import MISSING, Dialect, comment_lines, open_text, sniff
 from relumine.results import InvalidInput
 
 # A number that is not written plainly, and a date or a time
@@ -42,15 +43,21 @@ class Csv:
 
     def __init__(self, dialect: Dialect, on_bad: Callable[[int], None] | None = None) -> None:
         self.dialect, self.on_bad = dialect, on_bad
+        self.skipped: dict[str, int] = {}  # comments at the top of each file: parts of one table may have other ones
         point = "[.]" if dialect.decimal == "." else ","
         self.number = rf"^\s*[+-]?((\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?|[iI]nf(inity)?)\s*$"
         self.block = min(max(_BLOCK, _LINES_IN_BLOCK * dialect.line), (1 << 31) - 1)
-        self.first_row = dialect.first_row
 
     @classmethod
     def of(cls, path: str, skip: bool, delimiter: str | None = None, decimal: str | None = None) -> Csv:
-        """The reader of a file, whose dialect is worked out where it is not given."""
+        """The reader of a file, whose dialect is worked out where it is not given, and of others like it."""
         return cls(sniff(path, delimiter, decimal), (lambda lines: None) if skip else None)
+
+    def of_file(self, path: str) -> Dialect:
+        """How a file is written: like the first one, but for the comments at its top."""
+        if path not in self.skipped:
+            self.skipped[path] = comment_lines(path)
+        return replace(self.dialect, skipped=self.skipped[path])
 
     def schema(self, path: str) -> dict[str, Text | None]:
         """Columns, and what the first block shows of those that are not numbers.
@@ -70,17 +77,18 @@ class Csv:
         called = [names[j] for j in kept]
         if (unnamed := sum(not name.strip() for name in called)) > 1:
             raise InvalidInput(
-                f"{path}: row {self.first_row - 1} has no name for {unnamed} of {len(called)} columns",
+                f"{path}: row {self.of_file(path).first_row - 1} has no name for {unnamed} of {len(called)} columns",
                 remedy="its first line must be the names of the columns: remove titles above it",
             )
         twice = sorted(name for name, times in Counter(called).items() if times > 1)
         if twice:
             raise InvalidInput(f"{path}: two columns have the same name {twice[0]!r}", remedy="rename one")
         whole = not path.lower().endswith(_PACKED) and Path(path).stat().st_size <= self.block
-        return {names[j]: self._kind(first.column(j), whole) for j in kept}
+        row = self.of_file(path).first_row
+        return {names[j]: self._kind(first.column(j), row, whole) for j in kept}
 
-    def _kind(self, values: Any, whole: bool) -> Text | None:
-        """None for numbers, else what shows that they are none; ``whole``: these are all values."""
+    def _kind(self, values: Any, row: int, whole: bool) -> Text | None:
+        """None for numbers, else what shows that they are none; ``row``: of the first; ``whole``: these are all."""
         t = pa.types
         if values.null_count == len(values):
             return Text(EMPTY, "") if whole else None
@@ -101,7 +109,7 @@ class Csv:
         remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.match(pattern, cell)), TEXT)
         if re.match(_WITH_UNIT, cell) and pc.count_distinct(values).as_py() > MOST:
             remedy = PLAINLY
-        return Text(f"row {at + self.first_row} has {cell[:60]!r}", remedy)
+        return Text(f"row {row + at} has {cell[:60]!r}", remedy)
 
     def _numbers(self, values: Any) -> Any:
         return pc.or_(pc.match_substring_regex(values, self.number), pc.is_in(values, pa.array(MISSING)))
@@ -110,7 +118,7 @@ class Csv:
         """Record batches of at most ``rows`` rows."""
         kind = pa.float64() if self.on_bad is None else pa.string()
         bad: list[Any] = []
-        row = self.first_row
+        row = self.of_file(path).first_row
         try:
             for whole in self._reader(path, columns, kind, bad):
                 whole = whole if self.on_bad is None else self.only_numbers(whole)
@@ -132,7 +140,7 @@ class Csv:
 
     def texts(self, path: str, columns: list[str]) -> Iterator[Batch]:
         """Record batches with every value as it is written."""
-        row = self.first_row
+        row = self.of_file(path).first_row
         with reading(path, self.name):
             for block in self._reader(path, columns, pa.string()):
                 yield block, path, row
@@ -155,7 +163,7 @@ class Csv:
                 use_threads=False,
                 block_size=self.block,
                 column_names=self.dialect.names,
-                skip_rows=self.dialect.skipped,
+                skip_rows=self.of_file(path).skipped,
             ),
             parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, invalid_row_handler=ragged),
             convert_options=csv.ConvertOptions(
@@ -168,7 +176,7 @@ class Csv:
 
     def _explain(self, path: str, columns: list[str]) -> None:
         """An error with column and row of the first value that is no number, if there is one."""
-        row = self.first_row
+        row = self.of_file(path).first_row
         for block in self._reader(path, columns, pa.string()):
             worst: tuple[int, str, str] | None = None
             for name in columns:

@@ -97,6 +97,12 @@ def sniff(path: str, delimiter: str | None = None, decimal: str | None = None) -
     return Dialect(found, mark, names, named, encoding, skipped, longest, tuple(said))
 
 
+def comment_lines(path: str) -> int:
+    """How many lines at the beginning of a file are comments."""
+    raw, whole = _beginning(path)
+    return _comments(_lines(raw, whole, _encoding(raw, whole, path)))
+
+
 def _no_title(lines: list[str], delimiter: str | None, decimal: str | None, path: str) -> None:
     """Refuse a first line of one field above names and rows of several: it is a title."""
     below = lines[1:]

@@ -42,7 +42,8 @@ def encoded_files(paths: Any, named: Named, one_hot: Levels, impute: str | None,
             parts.append(block)
     whole = pa.Table.from_batches(parts)
     values = {name: whole.column(name).to_numpy() for name in columns.all}
-    place = files[0] if len(files) == 1 else "all files together", reader.first_row if isinstance(reader, Csv) else 0
+    first_row = reader.of_file(files[0]).first_row if isinstance(reader, Csv) else 0
+    place = files[0] if len(files) == 1 else "all files together", first_row
     text = {c for c in columns.features if schema[c] is not None}
     return _samples(values, columns, text, one_hot, impute, options, place)
 

@@ -48,7 +48,28 @@ def fits(source: Source, memory: float) -> bool:
     >>> fits(open_source(np.ones((10, 2)), np.ones(10)), 240.0)
     True
     """
-    return 8.0 * count(source) * (source.d + source.q) <= memory
+    return count(source) <= room(source, memory)
+
+
+def room(source: Source, memory: float, copies: int = 1) -> int:
+    """How many rows of a source, so many copies of each, take no more than so many bytes; 0 ≤ ``memory`` ≤ ∞.
+
+    Examples
+    --------
+    >>> from relumine.data.sources import open_source
+    >>> room(open_source(np.ones((10, 2)), np.ones(10)), 500.0, copies=4)
+    5
+    """
+    # more than any machine holds stands for no limit, which is no whole number
+    return int(min(memory, 1e15) / (8 * copies * (source.d + source.q)))
+
+
+def in_memory(source: Source, memory: float, argument: str) -> Samples:
+    """All rows, which an ``argument`` of the user needs in memory; an error where they are not there and do not fit."""
+    if not (source.resident or fits(source, memory)):
+        remedy = "raise memory=, or use fewer rows"
+        raise InvalidInput(f"{argument}= needs all rows in memory", argument=argument, remedy=remedy)
+    return materialise(source)
 
 
 def take(

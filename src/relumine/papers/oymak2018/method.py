@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relumine.arguments import one_of, vector, whole
+from relumine.arguments import generator, is_number, one_of, vector, whole
 from relumine.arrays import Array, slices
 from relumine.data.holdout import hold_out, how_many
 from relumine.data.sources import as_samples
@@ -106,19 +106,21 @@ def decode(
     >>> bool(np.abs(found.w - w).max() < 1e-12)
     True
     """
-    problem, theta = _door(X, y, bound, weights, slope)
     cap = (50 if method == "gauss-newton" else 1000) if max_iter is None else max_iter
     options = _Options(method, step, batches, cap, progress)
-    _check_options(options, problem.n, starts, on_failure)
+    random = generator(rng)
+    _check_options(options, slope, starts, on_failure)
+    problem, theta = _door(X, y, bound, weights, slope)
+    if batches > 1 and problem.n < 10 * batches:
+        raise InvalidInput(f"{problem.n} rows are too few for {batches} batches of at least 10", argument="batches")
     first = np.zeros(problem.d) if start is None else vector("start", start, problem.d)
-    generator = np.random.default_rng(rng)
     began = time.perf_counter()
     probe = _probes(problem, theta)
     stages = [Stage("probes", time.perf_counter() - began, note=f"T={probe.T:.3g} S={probe.S:.3g}")]
     if problem.n < problem.d + 2:  # d unknowns, one row to check, and one more so that chance cannot fit it
         found = too_few(problem, first)
     else:
-        found = _attempts(problem, theta, first, starts, options, probe, generator, stages)
+        found = _attempts(problem, theta, first, starts, options, probe, random, stages)
     found = replace(found, tails=probe, stages=tuple(stages), method=method)
     if on_failure == "raise" and not found.ok:
         raise DecodingFailed(found)
@@ -271,19 +273,23 @@ def _door(
     a = np.ones(d) if weights is None else vector("weights", weights, d)
     if (a == 0.0).any():
         raise InvalidInput("weights must be non-zero: a coordinate with weight 0 leaves no trace in y; drop its column")
-    if not -1.0 <= slope < 1.0:
-        raise InvalidInput(f"slope must lie in [-1, 1), got {slope}: at 1 the model is linear, only Σ a_k w_k is seen")
     return Additive(rows, np.ascontiguousarray(labels.reshape(len(labels))), a, float(slope)), theta
 
 
-def _check_options(options: _Options, n: int, starts: int, on_failure: str) -> None:
+def _check_options(options: _Options, slope: float, starts: int, on_failure: str) -> None:
+    """Whatever can be refused before the rows are looked at."""
     one_of("method", options.method, get_args(Method))
     one_of("on_failure", on_failure, ("raise", "return"))
-    if isinstance(options.step, str) and options.step not in ("auto", "theorem"):
-        raise InvalidInput(f"step must be 'auto', 'theorem' or a number, got {options.step!r}")
-    if not isinstance(options.step, str) and not (np.isfinite(options.step) and options.step > 0.0):
-        raise InvalidInput(f"step must be positive and finite, got {options.step}")
+    if isinstance(options.step, str):
+        one_of("step", options.step, ("auto", "theorem"))
+    elif not (is_number(options.step) and 0.0 < options.step < float("inf")):
+        raise InvalidInput(
+            f"step must be 'auto', 'theorem' or a finite number above 0, got {options.step!r}", argument="step"
+        )
+    if not (is_number(slope) and -1.0 <= slope < 1.0):
+        raise InvalidInput(
+            f"slope must lie in [-1, 1), got {slope!r}: at 1 the model is linear, only Σ a_k w_k is seen",
+            argument="slope",
+        )
     for name, value in (("batches", options.batches), ("starts", starts), ("max_iter", options.max_iter)):
         whole(name, value, 1)
-    if options.batches > 1 and n < 10 * options.batches:
-        raise InvalidInput(f"{n} rows are too few for {options.batches} batches of at least 10")

@@ -17,7 +17,7 @@ from relumine import activations
 from relumine.activations import Activation
 from relumine.arguments import one_of, whole
 from relumine.data.holdout import how_many, kept_apart
-from relumine.data.sources import Samples, Source, count
+from relumine.data.sources import Samples, Source, count, room
 from relumine.data.views import Whitened, few_of, seen
 from relumine.data.whiten import Whitening, summary_of, whitening_of
 from relumine.network import Network
@@ -132,7 +132,7 @@ def recover_zhong(
     stages.append(Stage("initialise", time.perf_counter() - clock, None, f"{moments} moments, orders {start.orders}"))
     end = start
     if iterations:
-        few = few_of(Z, int(memory / (8 * _COPIES * (rows.d + 1))), rng.spawn(1)[0])
+        few = few_of(Z, room(rows, memory, _COPIES), rng.spawn(1)[0])
         end, losses = _descend(few, start, sigma, stages, step, iterations, batches, progress)
         if not Z.resident:  # from close by a few steps on all rows are enough, and each is a pass over them
             end, more = _descend(Z, end, sigma, stages, step, min(iterations, _PASSES), batches, progress)
