@@ -15,10 +15,11 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
 from relumine.arrays import Array
 from relumine.data.sources import Samples
-from relumine.recovery.otherwise import Otherwise, classes, otherwise, probabilities
+from relumine.recovery.otherwise import Otherwise, classes, otherwise, probabilities, steps
 from relumine.results import Cause, Diagnosis, Recovery, Status, counted
 
 _NEEDED, _HOPE = 5, 2.5  # numbers per parameter that find a network at once, and below which none is found as a rule
@@ -105,10 +106,10 @@ def diagnosed(found: Recovery, rows: Samples, width: int | None) -> Recovery:
 
 
 def doubted(found: Recovery, rows: Samples) -> Recovery:
-    """A success, with a word on what may be wrong with the rows, if something may.
+    """A success, with a sentence on what may be wrong with the rows, if anything may.
 
     Of a network up to noise: the few rows that most of that noise comes from, or whose inputs are unlike all others.
-    Of one without units: a column that is the target in other words.
+    Of one without units: a column that is a copy of the target.
 
     Examples
     --------
@@ -179,10 +180,24 @@ def _classes(failure: Failure) -> Words | None:
         return None
     listed = " and ".join(f"{value:g}" for value in np.unique(failure.Y)) if values == 2 else ""
     which = f"only two values ({listed})" if failure.Y.shape[1] == 1 and values == 2 else f"only {values} values"
+    several = values > 2 and np.array_equal(failure.Y, np.rint(failure.Y))
     return (
         f"There are {which} in the target, and classes do not show the network behind them.",
         "Use the scores of the classifier as the target, or its probabilities with link='logit'; to learn classes from "
-        "rows, use a classifier.",
+        "rows, use a classifier."
+        + (" If these are counts or ratings, relumine.estimators.TwoLayerRegressor predicts them." if several else ""),
+    )
+
+
+def _steps(failure: Failure) -> Words | None:
+    values = steps(Samples(failure.X, failure.Y))
+    if not values:
+        return None
+    return (
+        f"The target takes only {values:,} different values in {len(failure.Y):,} rows: it is constant in pieces, as "
+        "the output of a decision tree is, and a network is not.",
+        "If there is a score behind these values that varies continuously, use that as the target; to predict rows of "
+        "this kind, use decision trees (random forests, gradient boosting).",
     )
 
 
@@ -265,6 +280,8 @@ def _outliers(failure: Failure) -> Words | None:
         return None
     if failure.found.search.wider is not None and _on_one_side(failure.X, off):
         return None  # a unit is missing that is on there
+    if _side_by_side(failure.X, off):
+        return None  # something happens there that the network does not explain
     worst = off[np.argsort(-left[off], kind="stable")]
     return (
         f"In {counted(off.size, 'row')} of {len(left)} the network is off by up to {left[worst[0]]:.3g} of the spread "
@@ -284,6 +301,20 @@ def _on_one_side(X: Array, off: NDArray[np.intp]) -> bool:
     Z = X - X.mean(axis=0)
     along = Z @ np.linalg.lstsq(Z.T @ Z, Z[off].mean(axis=0), rcond=None)[0]
     return float(np.mean(along > along[off].min())) <= 2.0 * _OFF_SHARE
+
+
+def _side_by_side(X: Array, off: NDArray[np.intp]) -> bool:
+    """Whether these rows lie next to each other more often than rows at random would: wrong entries are anywhere.
+
+    Of k rows out of n, k²/n or so have another one of them as their nearest row by chance. Five standard deviations
+    more are none.
+    """
+    n, spread = len(X), X.std(axis=0)
+    Z = X / np.where(spread > 0.0, spread, 1.0)
+    near = np.asarray(KDTree(Z).query(Z[off], 2)[1])
+    beside = np.isin(np.where(near[:, 1] == off, near[:, 0], near[:, 1]), off).sum()
+    expected = off.size**2 / n
+    return bool(beside > expected + 5.0 * np.sqrt(expected + 1.0))
 
 
 def _smooth(failure: Failure) -> Words | None:
@@ -350,6 +381,7 @@ def _nearly(failure: Failure) -> Words | None:
 DIAGNOSES: tuple[tuple[Cause, Callable[[Failure], Words | None]], ...] = (
     (Cause.FEW_POSSIBLE_ROWS, _few_possible_rows),
     (Cause.CLASSES, _classes),
+    (Cause.STEPS, _steps),
     (Cause.TOO_FEW_ROWS, _too_few_rows),
     (Cause.PROBABILITIES, _probabilities),
     (Cause.OUTLIERS, _wrong_inputs),
