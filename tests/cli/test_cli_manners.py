@@ -278,7 +278,7 @@ def test_notebooks_show_results_safely(result: Recovery) -> None:
     assert "<script" not in page
     assert page.count("&lt;script&gt;") == 3
     asked = rl.extract(rl.planted.network(2, 1, rng=0), dim=2, rng=0)._repr_html_()
-    assert "questions asked" in asked
+    assert "rows asked" in asked
     large = rl.planted.network(300, 200, rng=0)._repr_html_()
     assert "200 ReLU units behind 300 inputs" in large
     assert "Shown are 8 of 200 units" in large
