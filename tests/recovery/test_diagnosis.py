@@ -12,7 +12,7 @@ from tests.catalogue.base import generic
 import relumine as rl
 from relumine.activations import RELU
 from relumine.data.sources import Samples
-from relumine.recovery.diagnosis import _side_by_side, running_numbers
+from relumine.recovery.diagnosis import _side_by_side, diagnosed, running_numbers
 from relumine.recovery.otherwise import classes, otherwise, probabilities, steps
 from relumine.results import Cause, RecoveryFailed, RelumineWarning, Status
 
@@ -37,6 +37,19 @@ def test_smoothness_knows_no_units(scale: float) -> None:
     found = otherwise(Samples(X / scale, scale * np.tanh(X @ [1.0, -1.0, 0.5]) * X[:, 1] + 5.0 * scale), RELU)
     assert found is not None
     assert found.cause is Cause.SMOOTH
+
+
+def test_noise_does_not_hide_that_a_target_is_smooth() -> None:
+    """Enough is seen for a diagnosis, and not enough to end a search."""
+    X = normal(700, 3)
+    y = np.sin(3.0 * X[:, 0]) + X[:, 0] * X[:, 1] + 0.1 * normal(700, 1, 1)[:, 0]
+    assert otherwise(Samples(X, y), RELU) is None
+    narrow = rl.recover(X, y, width=6, starts=1, rng=0, on_failure="return")
+    found = diagnosed(narrow, Samples(X, y), None)  # as if the width had been left open
+    assert found.diagnosis is not None
+    assert found.diagnosis.cause is Cause.SMOOTH
+    assert found.message.startswith("The target looks smooth")
+    assert "activation='tanh'" in found.advice
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from scipy.spatial import KDTree
 
 from relumine.arrays import Array
 from relumine.data.sources import Samples
-from relumine.recovery.otherwise import Otherwise, classes, otherwise, probabilities, steps
+from relumine.recovery.otherwise import BETTER, RATHER, Otherwise, classes, otherwise, probabilities, steps
 from relumine.results import Cause, Diagnosis, Recovery, Status, counted
 
 _NEEDED, _HOPE = 5, 2.5  # numbers per parameter that find a network at once, and below which none is found as a rule
@@ -73,7 +73,12 @@ class Failure:
         """Another explanation of the rows, if there is a better one; a run that was stopped has no time to look."""
         if self.found.status is Status.INTERRUPTED:
             return None
-        return otherwise(Samples(self.X, self.Y), self.found.network.activation)
+        return otherwise(Samples(self.X, self.Y), self.found.network.activation, RATHER)
+
+    def explained_by(self, cause: Cause, better: float = BETTER) -> float:
+        """How many times less that explanation leaves; 0 if it is not so many times better, or not the best one."""
+        other = self.otherwise
+        return other.times if other is not None and other.cause is cause and other.times > better else 0.0
 
     @property
     def r2(self) -> float:
@@ -236,11 +241,10 @@ def _probabilities(failure: Failure) -> Words | None:
             f"{between}, and those of a row add up to {whole:g}.",
             f"{divide} link='softmax': the network is then looked for behind the softmax.",
         )
-    if failure.otherwise is None or failure.otherwise.cause is not Cause.PROBABILITIES:
+    if not (times := failure.explained_by(Cause.PROBABILITIES)):
         return None
     return (
-        f"{between}, and behind the logistic function as many units leave {_times(failure.otherwise.times)} less of it "
-        "unexplained.",
+        f"{between}, and behind the logistic function as many units leave {_times(times)} less of it unexplained.",
         f"{divide} link='logit': the network is then looked for behind the logistic function.",
     )
 
@@ -318,19 +322,34 @@ def _side_by_side(X: Array, off: NDArray[np.intp]) -> bool:
 
 
 def _smooth(failure: Failure) -> Words | None:
-    other = failure.otherwise
-    if other is None or other.cause is not Cause.SMOOTH:
+    if not (times := failure.explained_by(Cause.SMOOTH)):
         return None
     return (
-        "The target has no kinks, as ReLU units would give it: as many tanh units leave "
-        f"{_times(other.times)} less of it unexplained.",
-        "Try activation='tanh' (or 'gelu', 'sigmoid'). If it is no network at all, "
-        "relumine.estimators.TwoLayerRegressor approximates it.",
+        f"The target has no kinks, as ReLU units would give it: as many tanh units leave {_times(times)} less of it "
+        "unexplained.",
+        _SMOOTH,
     )
 
 
+def _rather_smooth(failure: Failure) -> Words | None:
+    """Noise hides how much better a smooth explanation is; asked where nothing else was found."""
+    if not (times := failure.explained_by(Cause.SMOOTH, RATHER)):
+        return None
+    return (
+        f"The target looks smooth, without the kinks of ReLU units: as many tanh units leave {_times(times)} less of "
+        "it unexplained.",
+        _SMOOTH,
+    )
+
+
+_SMOOTH = (
+    "Try activation='tanh' (or 'gelu', 'sigmoid'). If it is no network at all, relumine.estimators.TwoLayerRegressor "
+    "approximates it."
+)
+
+
 def _times(ratio: float) -> str:
-    return f"{ratio:.0f} times" if ratio < 1000.0 else "more than 1000 times"
+    return f"{ratio:.{int(ratio < 10.0)}f} times" if ratio < 1000.0 else "more than 1000 times"
 
 
 def _running_number(failure: Failure) -> Words | None:
@@ -390,6 +409,7 @@ DIAGNOSES: tuple[tuple[Cause, Callable[[Failure], Words | None]], ...] = (
     (Cause.RUNNING_NUMBER, _running_number),
     (Cause.TOO_NARROW, _too_narrow),
     (Cause.FEW_VALUES, _few_valued_input),
+    (Cause.SMOOTH, _rather_smooth),
     (Cause.NEARLY, _nearly),
     (Cause.TOO_FEW_ROWS, _too_few_rows_for_what_was_found),
 )
