@@ -128,7 +128,17 @@ def test_short_options(command: str) -> None:
     result = run(command, "-h")
     assert result.exit_code == 0
     assert result.output == run(command, "--help").output
-    assert "--out" not in result.output or "-o" in result.output.replace("--out", "")
+    assert "-o, --out" in result.output
+
+
+def test_advice_goes_to_a_file_too(tmp_path: Path) -> None:
+    words, numbers = tmp_path / "advice.txt", tmp_path / "advice.json"
+    printed = run("advise", "--dim", 10, "--width", 20, "-o", words)
+    assert printed.exit_code == 0
+    assert words.read_text(encoding="utf-8").splitlines()[0] in " ".join(printed.stdout.split())
+    assert run("advise", "--dim", 10, "--width", 20, "-o", numbers).exit_code == 0
+    assert json.loads(numbers.read_text(encoding="utf-8"))["verdict"] == "known"
+    assert run("advise", "--dim", 10, "--width", 20, "-o", tmp_path / "advice.doc").exit_code == 2
 
 
 def test_exit_codes_are_in_the_help() -> None:
