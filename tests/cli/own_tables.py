@@ -64,6 +64,14 @@ def _three_classes() -> dict[str, np.ndarray]:
     return _named(X, np.argmax(X @ rng.normal(size=(4, 3)), axis=1))
 
 
+def _steps() -> dict[str, np.ndarray]:
+    """What a decision tree gives: a number for each of some boxes."""
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-1.0, 1.0, size=(1200, 3))
+    box = np.floor(3.0 * X[:, 0]) * 7 + np.floor(3.0 * X[:, 1])
+    return _named(X, np.sin(box) + 0.1 * box)
+
+
 def _probabilities() -> dict[str, np.ndarray]:
     X, y = _planted(5, 6, 800, 3)
     return _named(X, 1.0 / (1.0 + np.exp(-2.0 * y / y.std())))
@@ -137,6 +145,7 @@ TABLES = (
     OwnTable("few rows", _few_rows, Cause.TOO_FEW_ROWS, "50 rows cannot show"),
     OwnTable("two classes", _two_classes, Cause.CLASSES, "There are only two values (0 and 1) in the target"),
     OwnTable("three classes", _three_classes, Cause.CLASSES, "There are only 3 values in the target"),
+    OwnTable("steps", _steps, Cause.STEPS, "The target takes only 36 different values in 1,200 rows"),
     OwnTable("probabilities", _probabilities, Cause.PROBABILITIES, "Every value of the target lies between 0 and 1"),
     OwnTable("percentages", _percentages, Cause.PROBABILITIES, "Every value of the target lies between 0 and 100"),
     OwnTable("wrong input", _wrong_input, Cause.OUTLIERS, "In 2 rows of 500 column 'x0' is 1e+06"),

@@ -83,7 +83,21 @@ def test_categories_gaps_and_constants_come_back_in_the_users_columns(tmp_path: 
     np.testing.assert_allclose(moved[:2] / moved[3], [0.7, -0.4], atol=1e-9)
     answer = run("predict", net, path)
     assert "root mean square error against y: " in answer.stderr
-    assert float(answer.stderr.rpartition("y: ")[2]) < 1e-12
+    assert float(answer.stderr.rpartition("y: ")[2].split()[0]) < 1e-12
+    assert answer.stderr.endswith(" of its spread)\n")
+
+
+@pytest.mark.parametrize("options", [(), ("--impute", "median")])
+def test_an_empty_cell_among_categories_is_named_with_what_to_do(options: tuple[str, ...], tmp_path: Path) -> None:
+    lines = [f"{('Bern', 'Oslo', '')[i % 3]},{i * i % 7},{i}" for i in range(30)]
+    path = tmp_path / "cities.csv"
+    path.write_text("\n".join(["city,u,y", *lines]), encoding="utf-8")
+    refused = run("recover", path, "--one-hot", *options)
+    assert refused.exit_code == 2
+    assert "column 'city' has no text in row 4 of " in refused.stderr
+    assert "write a word there" in refused.stderr
+    assert "--skip-bad-rows" in refused.stderr
+    assert "--impute" not in refused.stderr
 
 
 def test_gaps_are_filled_with_the_median(tmp_path: Path) -> None:

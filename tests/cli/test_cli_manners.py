@@ -128,7 +128,17 @@ def test_short_options(command: str) -> None:
     result = run(command, "-h")
     assert result.exit_code == 0
     assert result.output == run(command, "--help").output
-    assert "--out" not in result.output or "-o" in result.output.replace("--out", "")
+    assert "-o, --out" in result.output
+
+
+def test_advice_goes_to_a_file_too(tmp_path: Path) -> None:
+    words, numbers = tmp_path / "advice.txt", tmp_path / "advice.json"
+    printed = run("advise", "--dim", 10, "--width", 20, "-o", words)
+    assert printed.exit_code == 0
+    assert words.read_text(encoding="utf-8").splitlines()[0] in " ".join(printed.stdout.split())
+    assert run("advise", "--dim", 10, "--width", 20, "-o", numbers).exit_code == 0
+    assert json.loads(numbers.read_text(encoding="utf-8"))["verdict"] == "known"
+    assert run("advise", "--dim", 10, "--width", 20, "-o", tmp_path / "advice.doc").exit_code == 2
 
 
 def test_exit_codes_are_in_the_help() -> None:
@@ -278,7 +288,7 @@ def test_notebooks_show_results_safely(result: Recovery) -> None:
     assert "<script" not in page
     assert page.count("&lt;script&gt;") == 3
     asked = rl.extract(rl.planted.network(2, 1, rng=0), dim=2, rng=0)._repr_html_()
-    assert "questions asked" in asked
+    assert "rows asked" in asked
     large = rl.planted.network(300, 200, rng=0)._repr_html_()
     assert "200 ReLU units behind 300 inputs" in large
     assert "Shown are 8 of 200 units" in large

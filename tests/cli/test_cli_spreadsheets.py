@@ -55,6 +55,16 @@ NAMED: dict[str, tuple[Callable[[int], list[object]], str, str]] = {
     "percent": (lambda i: [f"{100 * X[i, 0]:.4f}%", X[i, 1], Y[i]], "column 'a' is not numeric", "write its numbers"),
     "thousands": (lambda i: [*X[i], f"{9000 * Y[i]:,.2f}"], "column 'y' is not all numbers", "marks between thousands"),
     "currency": (lambda i: [f"${i + 1:,}.50", X[i, 1], Y[i]], "column 'a' is not numeric", "currency signs"),
+    "two decimal marks": (
+        lambda i: [str(X[i, 0]) if i % 3 else str(X[i, 0]).replace(".", ","), X[i, 1], Y[i]],
+        "column 'a' is not all numbers",
+        "write all numbers with the same decimal mark (here it was taken to be '.')",
+    ),
+    "text with gaps": (
+        lambda i: [("Bern", "Oslo", "")[i % 3], X[i, 1], Y[i]],
+        "column 'a' is not numeric (row 2 has 'Bern')",
+        "use --one-hot to turn its categories into columns",
+    ),
     "dates": (lambda i: [f"2024-03-{1 + i % 28:02d}", X[i, 1], Y[i]], "it holds 2024-03-01", "days since the first"),
     "other dates": (lambda i: [f"{1 + i % 28}/3/2024", X[i, 1], Y[i]], "row 2 has '1/3/2024'", "days since the first"),
     "units": (lambda i: [f"{float(X[i, 0])!r} kg", X[i, 1], Y[i]], "column 'a' is not numeric", "without units"),

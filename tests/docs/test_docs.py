@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from relumine import __version__
 from relumine.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -71,6 +72,11 @@ def test_local_links_lead_somewhere() -> None:
             if target == "examples/index.rst":  # written from docs/gallery when the site is built
                 continue
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "CITATION.cff", "docs/cite.md"])
+def test_the_version_is_the_same_everywhere(name: str) -> None:
+    assert re.findall(r"^\s*version\s*[:=]\s*[\"{]?([\d.]+)", (ROOT / name).read_text(), flags=re.M) == [__version__]
 
 
 def test_everything_in_the_reference_exists() -> None:

@@ -43,7 +43,7 @@ def test_every_fact_has_its_verdict(facts: dict[str, object], status: Status, wo
     assert (shown.unseen < 0.01) == bool(confirmed)
 
 
-def test_a_box_that_changes_its_mind_is_confirmed_by_nothing() -> None:
+def test_nothing_confirms_a_box_that_does_not_repeat_itself() -> None:
     truth = planted.network(4, 3, rng=0)
     before: set[bytes] = set()
 

@@ -12,8 +12,8 @@ from tests.catalogue.base import generic
 import relumine as rl
 from relumine.activations import RELU
 from relumine.data.sources import Samples
-from relumine.recovery.diagnosis import running_numbers
-from relumine.recovery.otherwise import classes, otherwise, probabilities
+from relumine.recovery.diagnosis import _side_by_side, diagnosed, running_numbers
+from relumine.recovery.otherwise import classes, otherwise, probabilities, steps
 from relumine.results import Cause, RecoveryFailed, RelumineWarning, Status
 
 
@@ -39,12 +39,54 @@ def test_smoothness_knows_no_units(scale: float) -> None:
     assert found.cause is Cause.SMOOTH
 
 
+def test_noise_does_not_hide_that_a_target_is_smooth() -> None:
+    """Enough is seen for a diagnosis, and not enough to end a search."""
+    X = normal(700, 3)
+    y = np.sin(3.0 * X[:, 0]) + X[:, 0] * X[:, 1] + 0.1 * normal(700, 1, 1)[:, 0]
+    assert otherwise(Samples(X, y), RELU) is None
+    narrow = rl.recover(X, y, width=6, starts=1, rng=0, on_failure="return")
+    found = diagnosed(narrow, Samples(X, y), None)  # as if the width had been left open
+    assert found.diagnosis is not None
+    assert found.diagnosis.cause is Cause.SMOOTH
+    assert found.message.startswith("The target looks smooth")
+    assert "activation='tanh'" in found.advice
+
+
 @pytest.mark.parametrize(
     ("values", "count"), [([0.0, 1.0], 2), ([3.0], 0), ([1.0, 2.0, 5.0], 3), (np.linspace(0, 1, 30), 0)]
 )
 def test_classes(values: list[float], count: int) -> None:
     Y = np.resize(np.asarray(values), (600, 1))
     assert classes(Y) == count
+
+
+def test_steps_are_told_from_units_that_are_seldom_on_from_rounding_and_from_counts() -> None:
+    X = normal(2000, 3)
+    stairs = np.sin(np.floor(4.0 * X[:, 0])) + np.exp(np.floor(X[:, 1]) / 3.0)
+    assert steps(Samples(X, stairs)) == np.unique(stairs).size
+    assert steps(Samples(X[:900], stairs[:900])) == 0, "so few rows do not tell"
+    whole = np.floor(20.0 * X)
+    for y in (
+        np.maximum(X[:, 0] - 2.0, 0.0),  # off at most rows
+        np.clip(X[:, 0], -1.0, 1.0),
+        np.round(X[:, 0], 1),
+        np.floor(9.0 * X[:, 0]),
+        X[:, 0],
+    ):
+        assert steps(Samples(X, y)) == 0
+    of_one = np.column_stack([whole[:, 0], X[:, 1:]])
+    assert steps(Samples(of_one, np.maximum(whole[:, 0] / 3.0, 0.0))) == 0, "as many values as the input has"
+    found = otherwise(Samples(X, stairs), RELU)
+    assert found is not None
+    assert found.cause is Cause.STEPS
+
+
+def test_rows_next_to_each_other_are_no_wrong_entries() -> None:
+    X = normal(3000, 3)
+    anywhere = np.random.default_rng(1).choice(3000, 100, replace=False)
+    assert not _side_by_side(X, anywhere)
+    assert not _side_by_side(X, anywhere[:3])
+    assert _side_by_side(X, np.argsort(np.abs(X[:, 0] - 1.0))[:100]), "all along a step that was missed"
 
 
 def test_running_numbers() -> None:
@@ -98,6 +140,8 @@ def test_the_error_begins_with_the_diagnosis() -> None:
         rl.recover(X, np.abs(X).sum(axis=1), width=6, rng=0)
     found = e.value.recovery
     assert "42 parameters, and the linear part 7 more" in found.message
+    assert np.isfinite(found.certificate.condition)
+    assert "condition" not in str(found), "of a wrong network it says nothing"
     assert found.advice.startswith("Collect about 245 rows")
     assert found.advice in str(e.value)
 
@@ -157,3 +201,15 @@ def test_without_units_the_advice_is_not_that_nothing_is_left_to_do() -> None:
     X = np.random.default_rng(0).normal(size=(60, 2))
     assert "choose another column" in rl.recover(X, np.ones(60), rng=0).advice
     assert "no hidden unit to find" in rl.recover(X, X.sum(axis=1), rng=0).advice
+    assert "No hidden unit shows above the noise" in rl.recover(X, normal(60, 1, 1)[:, 0], width=0, rng=0).advice
+
+
+def test_counts_are_told_from_classes_in_the_advice() -> None:
+    X = normal(400, 2)
+    counts = np.random.default_rng(1).poisson(np.exp(0.5 * X[:, 0]))
+    found = rl.recover(X, counts, width=1, starts=1, rng=0, on_failure="return")
+    assert found.diagnosis is not None
+    assert found.diagnosis.cause is Cause.CLASSES
+    assert "counts or ratings" in found.advice
+    two = rl.recover(X, np.minimum(counts, 1), width=1, starts=1, rng=0, on_failure="return")
+    assert "counts" not in two.advice

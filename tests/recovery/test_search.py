@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -247,7 +248,7 @@ def test_a_cycle_that_keeps_all_units_begins_where_they_are() -> None:
     assert project(task.rows, task.shape, U).loss <= fit.at.loss + 1e-20 * task.rows.norm2
 
 
-# -- signs as soon as a fit is near -----------------------------------------------------------------------------------
+# -- signs as soon as a fit comes close -------------------------------------------------------------------------------
 
 
 def near(truth: rl.Network, task: MemoryTask, off: float):
@@ -501,6 +502,44 @@ def test_a_student_of_many_rows_begins_on_some_of_them_and_ends_on_all(monkeypat
     assert fit.loss <= SEARCH.tol
     assert fit.loss == pytest.approx(fit.at.loss / task.rows.norm2, rel=1e-9)
     assert len(fit.history) > 2
+
+
+def test_a_cycle_of_many_rows_begins_on_some_of_them_at_the_units_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some rows have white coordinates of their own; the question whether only noise is left is one for all rows."""
+    truth = rl.planted.network(3, 2, rng=0)
+    X, y = rl.planted.sample(truth, 12_000, rng=1)
+    task = make_task(as_samples(X, y), RELU, np.random.default_rng(0))
+    seen: list[tuple[int, float]] = []
+
+    def watched(rows: MemoryRows, *rest: Any, **how: Any) -> Fit:
+        fit = minimise(rows, *rest, **how)
+        seen.append((rows.n, fit.history[0]))
+        return fit
+
+    monkeypatch.setattr(search, "minimise", watched)
+    looking = search.Search(task, 20, Run(np.random.default_rng(0)))
+    before = looking.student(4, 4, schedule=SEARCH)
+    assert before.loss <= SEARCH.tol
+    seen.clear()
+    looking.student(5, 4, before, share=0.9)  # of four units all
+    assert [rows for rows, _ in seen] == [5000, task.rows.n]
+    assert seen[0][1] < 1e-6
+    seen.clear()
+    looking.student(5, 4, before, SEARCH, 1.0)
+    assert [rows for rows, _ in seen] == [task.rows.n]
+
+
+@pytest.mark.parametrize(("n", "stride", "settled"), [(600, 16, 1.0), (12_000, 8, 0.1 * 4.0 * np.log(11_760))])
+def test_the_path_of_widths_is_coarser_where_there_are_far_more_rows_than_needed(
+    n: int, stride: int, settled: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    task = make_task(as_samples(X, np.sin(3.0 * X[:, 0])), RELU, np.random.default_rng(0))
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(widths, "path", lambda *_, **how: asked.append(how))
+    fit = minimise(task.rows, task.shape, random_directions(np.random.default_rng(1), 8, 4), replace(SEARCH, steps=1))
+    assert widths._widths(search.Search(task, 20, Run(np.random.default_rng(0))), fit) is None
+    assert (asked[0]["stride"], asked[0]["settled"]) == (stride, pytest.approx(settled))
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,8 @@ def test_an_extraction_keeps_its_counts(tmp_path: Path) -> None:
     back = report.load(tmp_path / "r.json")
     assert isinstance(back, rl.Extraction)
     assert (back.queries, back.calls, back.retried, back.dropped) == (found.queries, found.calls, 0, 0)
-    assert "questions asked" in report.render(back)
-    assert "questions asked" not in report.render(found.recovery)
+    assert "rows asked" in report.render(back)
+    assert "rows asked" not in report.render(found.recovery)
 
 
 def test_an_earlier_version_is_refused_in_words(tmp_path: Path) -> None:

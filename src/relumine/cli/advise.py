@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -10,7 +11,9 @@ from rich.console import Console
 
 from relumine.cli import options
 from relumine.cli.exits import FAILED
+from relumine.cli.outcome import check_file
 from relumine.recovery.advice import advise as ask
+from relumine.report import write_text
 
 
 def advise(
@@ -23,6 +26,7 @@ def advise(
     ] = False,
     noise: Annotated[bool, typer.Option(help="The labels are noisy.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write it to a file, .txt or .json.")] = None,
 ) -> None:
     """Can a network of this size be recovered?
 
@@ -32,7 +36,11 @@ def advise(
     """
     weights: Literal["random", "separated"] = "separated" if separated else "random"
     layers = options.whole_numbers(width, "width")
+    if out is not None:
+        check_file(out, (".txt", ".json"))
     advice = ask(dim, layers, activation, samples or None, weights=weights, noise=noise)
+    if out is not None:
+        write_text(out, json.dumps(advice.to_dict()) if out.suffix.lower() == ".json" else f"{advice}\n")
     if as_json:
         typer.echo(json.dumps(advice.to_dict()))
     else:

@@ -47,7 +47,7 @@ _Total = Annotated[float | None, typer.Option(help="The inputs of every row sum 
 _RateLimit = Annotated[float | None, typer.Option(help="How many rows to ask per second at most.")]
 _Timeout = Annotated[float, typer.Option(help="Seconds one call may take.")]
 _Workers = Annotated[int, typer.Option(help="How many calls to make at the same time.", min=1, max=1024)]
-_Queries = Annotated[Path | None, typer.Option(help="Keep all questions and answers, .npz.")]
+_Queries = Annotated[Path | None, typer.Option(help="Keep all rows asked and their answers, .npz.")]
 _Resume = Annotated[bool, typer.Option("--resume", help="Go on from the file of --queries.")]
 
 

@@ -40,7 +40,10 @@ SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Leave out rows with missing values or text instead of numbers.")
 ]
 OneHot = Annotated[
-    bool, typer.Option("--one-hot", help="Turn columns of text into columns of 0 and 1, one for each category.")
+    bool,
+    typer.Option(
+        "--one-hot", help="Turn columns of text into columns of 0 and 1: one for each category but the first."
+    ),
 ]
 Impute = Annotated[str | None, typer.Option(help="'median': fill missing inputs with the median of their column.")]
 Width = Annotated[int | None, typer.Option(help="Hidden units; default: found from the data.", min=0, max=100_000)]

@@ -32,7 +32,7 @@ def paper(
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes and few trials: a minute instead of hours.")
     ] = False,
-    plot_only: Annotated[bool, typer.Option("--plot-only", help="Draw the JSON that is there.")] = False,
+    plot_only: Annotated[bool, typer.Option("--plot-only", help="Draw the numbers that were computed before.")] = False,
     workers: Annotated[
         int | None, typer.Option(help="Processes, where the experiment can use them.", min=1, max=256)
     ] = None,

@@ -62,9 +62,10 @@ def predict(
     content: dict[str, Any] = {"rows": len(X), "features": inputs, "written": {}}
     words = counted(len(X), "row")
     if truth and predicted.ndim == 1:
-        error = float(np.sqrt(np.mean((samples.Y[:, 0] - predicted) ** 2)))
+        error, spread = float(np.sqrt(np.mean((samples.Y[:, 0] - predicted) ** 2))), float(samples.Y.std())
         content["rms_error"] = error
         words += f"; root mean square error against {truth}: {error:.3g}"
+        words += f" ({error / spread:.2g} of its spread)" if spread > 0.0 else ""
     if out is not None:
         _write(predicted, out)
         content["written"] = {"predictions": str(out)}

@@ -61,13 +61,13 @@ def digits_of(values: Array, name: str = "y") -> Digits:
     left, kind = float(beside[worst]) if spread.any() else float("inf"), found[worst][1]
     # what is told is the grid, which is √12 times the error
     about = int(np.clip(np.floor(left - np.log10(_ROOT12) + 0.5), 0, 16))
-    digits = {0: "less than one digit", 1: "1 digit"}.get(about, f"{about} digits")
+    digits = {0: "less than one digit", 1: "about 1 digit"}.get(about, f"about {about} digits")
     words = {
-        "0": f"{name} has whole numbers, about {digits} beside its mean",
+        "0": f"{name} has whole numbers, {digits} beside its mean",
         "single": f"{name} has {min(about, 7)} digits (single precision)",
-        "double": f"{name} has about {digits} beside its mean: its offset of "
+        "double": f"{name} has {digits} beside its mean: its offset of "
         f"{abs(float(columns[:, worst].mean())):.0e} takes the others",
-    }.get(kind, f"{name} has {kind} {'decimal' if kind == '1' else 'decimals'}, about {digits} beside its mean")
+    }.get(kind, f"{name} has {kind} {'decimal' if kind == '1' else 'decimals'}, {digits} beside its mean")
     ordinary = kind == "double" and left > _FEW
     return Digits(rounding, leaves, left, "" if ordinary else words)
 

@@ -64,8 +64,8 @@ def judge(e: BoxEvidence) -> tuple[Status, str]:
             return decided
     if e.digits is not None:
         return Status.NOISY, (
-            f"{e.found}; the error of {e.residual:.1e} of the spread of y on {e.fresh} fresh rows is their rounding "
-            f"(they have about {e.digits:.0f} digits), and parameters are known no better than that."
+            f"{e.found}; the error of {e.residual:.1e} of the spread of y on {e.fresh} fresh rows is the rounding of "
+            f"the answers (about {e.digits:.0f} digits), and the parameters are known no better than that."
         )
     return Status.EXACT, f"{e.found}; error {e.residual:.1e} of the spread of y on {e.fresh} fresh random rows."
 
@@ -85,11 +85,11 @@ def _half_way(e: BoxEvidence) -> tuple[Status, str] | None:
 def _something_left(e: BoxEvidence) -> tuple[Status, str] | None:
     if not e.left:
         return None
-    word = f"{e.found} were found, but {e.left}: it may have further layers, or not be piecewise linear."
+    word = f"{e.found} were found, but {e.left}: the box may have further layers, or not be piecewise linear."
     return Status.NOT_RECOVERED, word if e.repeats else f"{word} {_UNLIKE}"
 
 
-def _changes_its_mind(e: BoxEvidence) -> tuple[Status, str] | None:
+def _does_not_repeat_itself(e: BoxEvidence) -> tuple[Status, str] | None:
     return None if e.repeats else (Status.NOT_RECOVERED, f"{e.found}. {_UNLIKE}")
 
 
@@ -112,7 +112,7 @@ _RULES: tuple[Rule, ...] = (
     _no_network,
     _half_way,
     _something_left,
-    _changes_its_mind,
+    _does_not_repeat_itself,
     _contradicted,
     _not_as_asked,
 )
@@ -128,7 +128,7 @@ def _certain(e: BoxEvidence) -> str:
 
 
 def certificate(e: BoxEvidence) -> Certificate:
-    """The evidence as a user sees it; rows confirm only what the judge lets stand, also where another was asked for."""
+    """The evidence as a user sees it; rows confirm only what the judge accepts, also where another was asked for."""
     confirmed = e.fresh if judge(replace(e, other=""))[0].ok else 0
     proves = f"{confirmed} fresh random rows, each free to contradict the network, agree with it{e.beside}"
     return Certificate(
@@ -149,7 +149,7 @@ def stopped(found: Recovery) -> Recovery:
 
 
 def lines_contradict(found: Recovery, wrong: int, rows: int) -> tuple[Status, str]:
-    """Random rows are all reproduced: what ``wrong`` of ``rows`` rows asked along a line before make of that."""
+    """The status of a network that all random rows confirm and ``wrong`` of ``rows`` rows along a line contradict."""
     if not wrong:
         return found.status, found.message
     return Status.NOT_RECOVERED, (

@@ -67,13 +67,15 @@ def path(
     run: Run | None = None,
     enough: Callable[[dict[int, Fit]], bool] = lambda fits: False,
     stride: int = 1,
+    settled: float = 1.0,
 ) -> dict[int, Fit] | None:
     """Polished fits for decreasing widths; None if the run ended on the way.
 
     From a collapsed fit (loss at the tolerance of the search) the path first drops what costs nothing, then polishes
     downwards until a fit that was exact stops being so. From any other fit it goes down until ``enough`` of them are
     known, or to width 0, a share 1/``stride`` of the units at a time (1: unit by unit); what is left of those is not
-    rounding error, so their last digits are not worth a pass.
+    rounding error, so their last digits are not worth a pass: two steps that bring N log(loss) down by less than
+    ``settled`` decide no width, and are the last.
     """
     wider = [fit]
     while fit.loss <= 10.0 * SEARCH.tol and fit.at.U.shape[0]:
@@ -82,8 +84,7 @@ def path(
     collapsed = len(wider) > 1
     if collapsed and fit.loss > 10.0 * SEARCH.tol:
         wider.pop()
-    # two steps that bring N log(loss) down by less than 1 decide no width
-    ending = POLISH if collapsed else replace(POLISH, plateau=2, gain=1.0 / (rows.n * rows.outputs))
+    ending = POLISH if collapsed else replace(POLISH, plateau=2, gain=settled / (rows.n * rows.outputs))
     fits: dict[int, Fit] = {}
     # a unit too weak for the search's tolerance may have gone too far: go back up until the polish is exact
     for candidate in wider[::-1][:_BACK]:

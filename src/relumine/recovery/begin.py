@@ -41,8 +41,8 @@ class Starts:
         gaussian, excess = looks_gaussian(self.task.rows.X[:, :-1])
         if not gaussian:
             self.notes.append(
-                f"spectral start skipped: inputs are not Gaussian (mean excess kurtosis {excess:.2g}); "
-                "random starts do not need that"
+                f"the inputs do not look Gaussian (mean excess kurtosis {excess:.2g}), so every start was random; the "
+                "answer does not depend on it"
             )
         return gaussian
 

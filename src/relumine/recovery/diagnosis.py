@@ -15,11 +15,12 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
 from relumine.arrays import Array
 from relumine.data.sources import Samples
 from relumine.recovery.order import independent_rows
-from relumine.recovery.otherwise import Otherwise, classes, otherwise, probabilities
+from relumine.recovery.otherwise import BETTER, RATHER, Otherwise, classes, otherwise, probabilities, steps
 from relumine.results import Cause, Diagnosis, Recovery, Status, counted
 
 _NEEDED, _HOPE = 5, 2.5  # numbers per parameter that find a network at once, and below which none is found as a rule
@@ -73,7 +74,12 @@ class Failure:
         """Another explanation of the rows, if there is a better one; a run that was stopped has no time to look."""
         if self.found.status is Status.INTERRUPTED:
             return None
-        return otherwise(Samples(self.X, self.Y), self.found.network.activation)
+        return otherwise(Samples(self.X, self.Y), self.found.network.activation, RATHER)
+
+    def explained_by(self, cause: Cause, better: float = BETTER) -> float:
+        """How many times less that explanation leaves; 0 if it is not so many times better, or not the best one."""
+        other = self.otherwise
+        return other.times if other is not None and other.cause is cause and other.times > better else 0.0
 
     @property
     def r2(self) -> float:
@@ -106,10 +112,10 @@ def diagnosed(found: Recovery, rows: Samples, width: int | None) -> Recovery:
 
 
 def doubted(found: Recovery, rows: Samples) -> Recovery:
-    """A success, with a word on what may be wrong with the rows, if something may.
+    """A success, with a sentence on what may be wrong with the rows, if anything may.
 
     Of a network up to noise: the few rows that most of that noise comes from, or whose inputs are unlike all others.
-    Of one without units: a column that is the target in other words.
+    Of one without units: a column that is a copy of the target.
 
     Examples
     --------
@@ -180,10 +186,24 @@ def _classes(failure: Failure) -> Words | None:
         return None
     listed = " and ".join(f"{value:g}" for value in np.unique(failure.Y)) if values == 2 else ""
     which = f"only two values ({listed})" if failure.Y.shape[1] == 1 and values == 2 else f"only {values} values"
+    several = values > 2 and np.array_equal(failure.Y, np.rint(failure.Y))
     return (
         f"There are {which} in the target, and classes do not show the network behind them.",
         "Use the scores of the classifier as the target, or its probabilities with link='logit'; to learn classes from "
-        "rows, use a classifier.",
+        "rows, use a classifier."
+        + (" If these are counts or ratings, relumine.estimators.TwoLayerRegressor predicts them." if several else ""),
+    )
+
+
+def _steps(failure: Failure) -> Words | None:
+    values = steps(Samples(failure.X, failure.Y))
+    if not values:
+        return None
+    return (
+        f"The target takes only {values:,} different values in {len(failure.Y):,} rows: it is constant in pieces, as "
+        "the output of a decision tree is, and a network is not.",
+        "If there is a score behind these values that varies continuously, use that as the target; to predict rows of "
+        "this kind, use decision trees (random forests, gradient boosting).",
     )
 
 
@@ -231,11 +251,10 @@ def _probabilities(failure: Failure) -> Words | None:
             f"{between}, and those of a row add up to {whole:g}.",
             f"{divide} link='softmax': the network is then looked for behind the softmax.",
         )
-    if failure.otherwise is None or failure.otherwise.cause is not Cause.PROBABILITIES:
+    if not (times := failure.explained_by(Cause.PROBABILITIES)):
         return None
     return (
-        f"{between}, and behind the logistic function as many units leave {_times(failure.otherwise.times)} less of it "
-        "unexplained.",
+        f"{between}, and behind the logistic function as many units leave {_times(times)} less of it unexplained.",
         f"{divide} link='logit': the network is then looked for behind the logistic function.",
     )
 
@@ -275,6 +294,8 @@ def _outliers(failure: Failure) -> Words | None:
         return None
     if failure.found.search.wider is not None and _on_one_side(failure.X, off):
         return None  # a unit is missing that is on there
+    if _side_by_side(failure.X, off):
+        return None  # something happens there that the network does not explain
     worst = off[np.argsort(-left[off], kind="stable")]
     return (
         f"In {counted(off.size, 'row')} of {len(left)} the network is off by up to {left[worst[0]]:.3g} of the spread "
@@ -296,20 +317,49 @@ def _on_one_side(X: Array, off: NDArray[np.intp]) -> bool:
     return float(np.mean(along > along[off].min())) <= 2.0 * _OFF_SHARE
 
 
+def _side_by_side(X: Array, off: NDArray[np.intp]) -> bool:
+    """Whether these rows lie next to each other more often than rows at random would: wrong entries are anywhere.
+
+    Of k rows out of n, k²/n or so have another one of them as their nearest row by chance. Five standard deviations
+    more are none.
+    """
+    n, spread = len(X), X.std(axis=0)
+    Z = X / np.where(spread > 0.0, spread, 1.0)
+    near = np.asarray(KDTree(Z).query(Z[off], 2)[1])
+    beside = np.isin(np.where(near[:, 1] == off, near[:, 0], near[:, 1]), off).sum()
+    expected = off.size**2 / n
+    return bool(beside > expected + 5.0 * np.sqrt(expected + 1.0))
+
+
 def _smooth(failure: Failure) -> Words | None:
-    other = failure.otherwise
-    if other is None or other.cause is not Cause.SMOOTH:
+    if not (times := failure.explained_by(Cause.SMOOTH)):
         return None
     return (
-        "The target has no kinks, as ReLU units would give it: as many tanh units leave "
-        f"{_times(other.times)} less of it unexplained.",
-        "Try activation='tanh' (or 'gelu', 'sigmoid'). If it is no network at all, "
-        "relumine.estimators.TwoLayerRegressor approximates it.",
+        f"The target has no kinks, as ReLU units would give it: as many tanh units leave {_times(times)} less of it "
+        "unexplained.",
+        _SMOOTH,
     )
 
 
+def _rather_smooth(failure: Failure) -> Words | None:
+    """Noise hides how much better a smooth explanation is; asked where nothing else was found."""
+    if not (times := failure.explained_by(Cause.SMOOTH, RATHER)):
+        return None
+    return (
+        f"The target looks smooth, without the kinks of ReLU units: as many tanh units leave {_times(times)} less of "
+        "it unexplained.",
+        _SMOOTH,
+    )
+
+
+_SMOOTH = (
+    "Try activation='tanh' (or 'gelu', 'sigmoid'). If it is no network at all, relumine.estimators.TwoLayerRegressor "
+    "approximates it."
+)
+
+
 def _times(ratio: float) -> str:
-    return f"{ratio:.0f} times" if ratio < 1000.0 else "more than 1000 times"
+    return f"{ratio:.{int(ratio < 10.0)}f} times" if ratio < 1000.0 else "more than 1000 times"
 
 
 def _running_number(failure: Failure) -> Words | None:
@@ -360,6 +410,7 @@ def _nearly(failure: Failure) -> Words | None:
 DIAGNOSES: tuple[tuple[Cause, Callable[[Failure], Words | None]], ...] = (
     (Cause.FEW_POSSIBLE_ROWS, _few_possible_rows),
     (Cause.CLASSES, _classes),
+    (Cause.STEPS, _steps),
     (Cause.TOO_FEW_ROWS, _too_few_rows),
     (Cause.SERIES, _series),
     (Cause.PROBABILITIES, _probabilities),
@@ -369,6 +420,7 @@ DIAGNOSES: tuple[tuple[Cause, Callable[[Failure], Words | None]], ...] = (
     (Cause.RUNNING_NUMBER, _running_number),
     (Cause.TOO_NARROW, _too_narrow),
     (Cause.FEW_VALUES, _few_valued_input),
+    (Cause.SMOOTH, _rather_smooth),
     (Cause.NEARLY, _nearly),
     (Cause.TOO_FEW_ROWS, _too_few_rows_for_what_was_found),
 )

@@ -58,7 +58,7 @@ def judge(e: Evidence) -> Verdict:
         message = f"{message} ({looked_in_words(e)}.)"
     if not status.ok:
         status, message = explained(status, message, e.theory, e.timed_out)
-    does_not = _DOES_NOT.get(status, "") if e.asked is None else "anything: there are more parameters than numbers"
+    does_not = _DOES_NOT.get(status, "") if e.asked is None else "anything (there are more parameters than numbers)"
     return Verdict(status, message, _PROVES.get(status, ""), does_not)
 
 
@@ -89,8 +89,9 @@ def _never_enough(e: Evidence) -> tuple[Status, str] | None:
         return None
     width, affine = 1 if e.width is None else e.width, f"the {e.affine} of an affine part"
     return Status.UNDERDETERMINED, (
-        f"{counted(e.numbers, 'number')} cannot determine the {e.asked - e.affine} parameters of "
-        f"{counted(width, 'unit')} and {affine}, so no unit was looked for: what is returned is the affine fit."
+        f"{counted(e.numbers, 'number')} (those of the rows used in the fit) cannot determine the "
+        f"{e.asked - e.affine} parameters of {counted(width, 'unit')} and {affine}, so no unit was looked for: what is "
+        "returned is the affine fit."
     )
 
 
@@ -218,7 +219,7 @@ def _off_alike(e: Evidence) -> tuple[Status, str] | None:
         return None
     where = f"with nearly the same {e.along}" if e.along else "next to each other"
     return Status.NOT_RECOVERED, (
-        f"What is left is not noise: rows {where} are off by alike amounts ({e.alike:.1f} standard errors, where "
+        f"What is left is not noise: rows {where} are off by similar amounts ({e.alike:.1f} standard errors, where "
         f"independent noise stays below {STRUCTURE:g})."
     )
 
@@ -236,7 +237,7 @@ def _left_out(e: Evidence) -> tuple[Status, str] | None:
     if e.confirmations is None or not e.confirmations.press > _PRESS:
         return None
     return Status.UNDERDETERMINED, (
-        f"Each row left out in turn is missed by {e.confirmations.press:.2g} times the noise claimed: there are "
+        f"Each row, left out in turn, is missed by {e.confirmations.press:.2g} times the noise claimed: there are "
         "too few rows for this many parameters."
     )
 

@@ -140,7 +140,7 @@ def _without_affine(task: MemoryTask) -> MemoryRows:
 def _pure_from(task: MemoryTask, fit: Fit, few: Few, plain_few: Few, run: Run, stage: str) -> Fit | None:
     """From a fit of a few rows inside a span, the best of all without affine part: signs are chosen inside the span.
 
-    There they are hardly to be told, so a few choices are followed, unless the first shows an affine part that is real.
+    There they can hardly be told, so a few choices are followed, unless the first shows that the affine part is real.
     ``plain_few``: the same rows with their affine part.
     """
     if not _signs_help(task, len(fit.at.U)):
@@ -180,7 +180,8 @@ def signed(task: MemoryTask, fit: Fit, run: Run, stage: str) -> Fit | None:
     """A better fit by way of the signs, if there is one: most networks have no affine part, only an output bias.
 
     The affine part costs (d+1)q parameters, which is much where there are few units. Signs that remove it are found
-    as soon as a fit is near; then the units are fitted without it. Back in the sign-free form, that can only be better.
+    as soon as a fit comes close; then the units are fitted without it. Back in the sign-free form, that can only be
+    better.
     """
     if fit.loss > _NEAR or not _signs_help(task, len(fit.at.U)):
         return None

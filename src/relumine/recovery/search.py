@@ -135,7 +135,9 @@ class Search:
             # else a student that begins below its tolerance takes no step: (100,100) at n/p = 5 stayed at 5e-4
             schedule = replace(schedule, tol=min(schedule.tol, max(_FURTHER * before.loss, SEARCH.tol)))
             self.cycles += 1
-        fit = self._fitted(U, schedule, self._name(before))
+        # a student that keeps all units asks whether they leave only noise, which all rows must say
+        few = self.some_rows(k) if before is None or share < 1.0 else 0
+        fit = self._fitted(U, schedule, self._name(before), few)
         self.trace.append((self._name(before), fit.history))
         if self.fallback is None or self.bic(fit) < self.bic(self.fallback):
             self.fallback = fit
@@ -147,15 +149,14 @@ class Search:
         self._stage(self._name(before), began, fit, note)
         return fit
 
-    def _fitted(self, U: Array, schedule: Schedule, stage: str) -> Fit:
-        """A student that begins at U: where there are far more rows than it needs, on some of them, then on all."""
+    def _fitted(self, U: Array, schedule: Schedule, stage: str, few: int) -> Fit:
+        """A student that begins at U: on a ``few`` of the rows, then on all; on all at once where ``few`` is 0."""
         rows, shape = self.task.rows, self.task.shape
-        few = max(_LEAST_ROWS, self.needed(len(U)) * rows.n // self.task.values)
-        if rows.n < 2 * few or rows.weight is not None or schedule is not SEARCH:
+        if not few:
             return minimise(rows, shape, U, schedule, run=self.run, stage=stage)
         # from all over the rows: those of a file may be in some order
         some = few_inside(rows, np.eye(rows.columns - 1), few, step=rows.n // (few + 1))
-        first = minimise(some.rows, shape, U, schedule, run=self.run, stage=stage)
+        first = minimise(some.rows, shape, U @ np.linalg.inv(some.back), schedule, run=self.run, stage=stage)
         fit = minimise(rows, shape, first.at.U @ some.back, replace(schedule, steps=_THEN), run=self.run, stage=stage)
         return Fit(fit.at, replace(fit.state, history=(*first.history, *fit.history)))
 
@@ -235,6 +236,12 @@ class Search:
         """Whether more numbers would show nothing new about a network of that width."""
         return self.needed(width) < self.task.values
 
+    def some_rows(self, width: int) -> int:
+        """So many rows are enough for a student of that width to begin with; 0 if those are not far fewer than all."""
+        rows = self.task.rows
+        few = max(_LEAST_ROWS, self.needed(width) * rows.n // self.task.values)
+        return few if rows.n >= 2 * few and rows.weight is None else 0
+
     def rounds_that_tell(self, width: int, most: int) -> int:
         """After so many rounds a network that is there would have been found, given the numbers for each parameter."""
         ratio = self.task.values / self.task.parameters(width)
@@ -281,7 +288,7 @@ class Search:
         return least
 
     def _round(self, width: int, before: Fit | None) -> Fit:
-        """A student, contracted to the width, and signs, if the fit is near."""
+        """A student, contracted to the width, and signs, if the fit comes close."""
         task, run = self.task, self.run
         began = time.perf_counter()
         if before is None and self.begin.is_inside(self.used, width):

@@ -70,7 +70,7 @@ def settle(task: Task, at: Projection, run: Run, *, hurried: bool = False, doubt
     if not net.m:
         return replace(with_affine, signs="")
     if hurried and not with_affine.exact:
-        return replace(with_affine, signs="no time to look for signs that remove the affine part")
+        return replace(with_affine, signs="signs that remove the affine part were not looked for")
     seconds = 1.0 if hurried or doubtful else float(np.clip(run.left, 1.0, _PATIENCE))
     for free in (NOTHING, CONSTANT):
         signed = _signed(task, with_affine, free, seconds, run.unhurried())

@@ -2,8 +2,8 @@
 
 1. Set rows aside; whiten; take the affine part out (:mod:`~relumine.recovery.task`).
 2. Starts of 1.5× the width, in the span of the second moment first; Levenberg–Marquardt; prune; polish; signs, if the
-   fit is near; and again from there (:mod:`~relumine.recovery.rounds`). Stop when the residual is rounding error, or
-   looks like noise and two starts agree (:mod:`~relumine.recovery.search`); the width, if it is open
+   fit comes close; and again from there (:mod:`~relumine.recovery.rounds`). Stop when the residual is rounding error,
+   or looks like noise and two starts agree (:mod:`~relumine.recovery.search`); the width, if it is open
    (:mod:`~relumine.recovery.widths`).
 3. Flip units so that the affine part vanishes; refit without it (:mod:`~relumine.recovery.signs`).
 4. Standard errors and evidence (:mod:`~relumine.recovery.evidence`), and the verdict (:mod:`~relumine.recovery.judge`).

@@ -111,7 +111,7 @@ def cards(found: Recovery) -> list[Card]:
         remark = f"in {_count(found.calls, 'call')}"
         remark += f", {found.queries / net.parameters:.1f} per parameter" if net.parameters else ""
         remark += f", {_count(found.dropped, 'row')} never answered" if found.dropped else ""
-        out.append(Card(f"{found.queries:,}", "questions asked", remark))
+        out.append(Card(f"{found.queries:,}", "rows asked", remark))
     starts = f", {_count(found.search.starts, 'start')}" if found.search.starts else ""
     out.append(Card(duration(found.seconds), "time", f"method {found.method}{starts}"))
     return out

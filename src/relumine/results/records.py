@@ -11,7 +11,7 @@ from relumine.arrays import Array
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the run: its name, how long it took, the relative loss after it, and a word about it."""
+    """One step of the run: its name, how long it took, the relative loss after it, and a note about it."""
 
     name: str
     seconds: float

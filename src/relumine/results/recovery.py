@@ -25,6 +25,10 @@ _LINEAR = (
     "A linear function explains the target to the last digit: there is no hidden unit to find. If you expected one, "
     "check which columns are used."
 )
+_NOISE = (
+    "No hidden unit shows above the noise, so the linear fit is all that these rows tell. If you expect more, collect "
+    "more rows, reduce the noise, or check which columns are used."
+)
 _CONSTANT = "The target is the same in every row: choose another column, or rows in which it varies."
 
 
@@ -109,6 +113,8 @@ class Recovery:
         """What to do next: about the cause of a failure, where it is known."""
         if self.status is Status.EXACT and not self.network.m:
             return _LINEAR if np.any(self.network.v) else _CONSTANT
+        if self.status is Status.NOISY and not self.network.m:
+            return _NOISE
         return self.status.advice if self.ok or self.diagnosis is None else self.diagnosis.advice
 
     @property
@@ -147,8 +153,10 @@ class Recovery:
     def told(self, advice: tuple[str, ...]) -> str:
         """The result in words for a terminal, with the advice of whoever tells it."""
         head = f"{self.headline.removesuffix('.')} ({self.method}, {self.seconds:.1f} s)"
+        # of a wrong network, or of none, the condition of the fit says nothing
+        known = self.certificate if self.ok and self.network.m else replace(self.certificate, condition=float("nan"))
         next_step = () if self.status is Status.EXACT else (f"advice: {line}" for line in advice)  # nothing left to do
-        return "\n".join(part for part in (head, self.message, self.certificate.told(self.message), *next_step) if part)
+        return "\n".join(part for part in (head, self.message, known.told(self.message), *next_step) if part)
 
     def __str__(self) -> str:
         return self.told((self.advice,))

@@ -74,6 +74,7 @@ class Cause(Enum):
 
     FEW_POSSIBLE_ROWS = "the inputs take only a few values"
     CLASSES = "the target is a class, not a number"
+    STEPS = "the target is constant in pieces"
     TOO_FEW_ROWS = "too few rows"
     SERIES = "the rows are a series"
     TOO_NARROW = "the width is too small"

@@ -22,6 +22,7 @@ from relumine.results import InvalidInput
 _ADORNED = r"^[\s+\-$€£¥%]*\d+([.,'’\s ]\d{3})*([.,]\d+)?[\s%$€£¥]*$"
 _WITH_UNIT = r"^[\s+-]*\d+([.,]\d+)?\s?[^\W\d_]{1,5}$"  # 12 kg; but 3rd, 4th are categories
 _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|^\d{1,2}:\d{2}"
+_MARKS = {".": r"^\s*[+-]?\d+,(\d{1,2}|\d{4,})\s*$", ",": r"^\s*[+-]?\d+[.](\d{1,2}|\d{4,})\s*$"}  # the other one
 _COUNTED = "put a number in its place (days since the first, say)"
 _REMEDIES = {_ADORNED: PLAINLY, _DATE: _COUNTED, r"^=": "save its values, not its formulas"}
 _PACKED = (".gz", ".bz2", ".zst")
@@ -100,8 +101,8 @@ class Csv:
             first = next(value for value in values.to_pylist() if value is not None)
             return Text(f"it holds {first}", _COUNTED if t.is_temporal(values.type) else TEXT)
         fine = self._numbers(values)
-        if self.on_bad is not None and pc.any(fine).as_py():  # the others will be left out
-            return None
+        if self.on_bad is not None and pc.any(pc.match_substring_regex(values, self.number)).as_py():
+            return None  # the others will be left out
         at = pc.index(fine, False).as_py()
         if at < 0:
             return Text(str(values.type))
@@ -109,6 +110,8 @@ class Csv:
         remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.match(pattern, cell)), TEXT)
         if re.match(_WITH_UNIT, cell) and pc.count_distinct(values).as_py() > MOST:
             remedy = PLAINLY
+        if re.match(_MARKS[self.dialect.decimal], cell):
+            remedy = f"write all numbers with the same decimal mark (here it was taken to be {self.dialect.decimal!r})"
         return Text(f"row {row + at} has {cell[:60]!r}", remedy)
 
     def _numbers(self, values: Any) -> Any:

@@ -79,7 +79,7 @@ def _samples(
     for name in columns.features:
         if name in text:
             wanted = None if isinstance(one_hot, bool) else list(one_hot[name])
-            named |= _indicators(name, values[name], wanted, said)
+            named |= _indicators(name, values[name], wanted, said, place if options["bad_rows"] == "raise" else None)
         else:
             column = np.array(values[name], dtype=np.float64)
             named[name] = _filled(name, column, said) if impute == "median" else column
@@ -94,12 +94,21 @@ def _samples(
     return found
 
 
-def _indicators(name: str, values: NDArray[Any], wanted: list[str] | None, said: list[str]) -> dict[str, Array]:
+def _indicators(
+    name: str, values: NDArray[Any], wanted: list[str] | None, said: list[str], place: tuple[str, int] | None
+) -> dict[str, Array]:
     """A column of 0 and 1 for each category but the first: all of them together would always add up to 1.
 
-    Rows without a category have NaN in each.
+    A row without a category is an error, if the ``place`` of the rows is given; else it has NaN in each.
     """
     missing = np.array([value is None or value != value or str(value).strip() == "" for value in values])
+    if place is not None and missing.any():
+        where = f" of {place[0]}" if place[0] else ""
+        raise InvalidInput(
+            f"column {name!r} has no text in row {int(np.argmax(missing)) + place[1]}{where}",
+            argument="one_hot",
+            remedy="write a word there, which is then a category of its own, or leave out such rows: bad_rows='skip'",
+        )
     words = np.array([str(value).strip() for value in values], dtype=object)
     levels = sorted(set(words[~missing]))
     if wanted is None and len(levels) > MOST:
