@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,7 +92,8 @@ def offset(rng: Rng) -> Problem:
 @family
 def offset_in_single_precision(rng: Rng) -> Problem:
     shift, net = 10.0 ** rng.uniform(0.0, 7.5), planted(rng)
-    return _observed(rng, net.replace(c=np.float64(shift)), lambda r, X, y: _single(y))
+    problem = _observed(rng, net.replace(c=np.float64(shift)), lambda r, X, y: _single(y))
+    return replace(problem, drawn=True)
 
 
 @family

@@ -147,3 +147,16 @@ def test_a_steep_slope_is_no_jump(apart: float, leaps: bool) -> None:
     right = Piece(t + 1.0 + 1e-13, 10.0 + apart + 10.0 * t[:, None], noise)
     found = Crossings(line, np.ones(1), np.zeros((1, 1)), (left, right), noise)
     assert found.leaps is leaps
+
+
+def test_a_kink_in_a_wide_stub_far_out_is_no_curvature() -> None:
+    """In single precision stubs far out reach over half of the line, and there are only two: one may have a kink."""
+
+    def box(X: np.ndarray) -> np.ndarray:
+        x = X[:, 0].astype(np.float32)
+        return np.float32(0.3) + np.maximum(x, 0) * np.float32(0.7) - np.maximum(x - np.float32(2000.3), 0)
+
+    (result,) = kinks(lambda X: box(X)[:, None].astype(float), [LINE], rough=2e-5)
+    assert not result.noise.curved
+    assert result.noise.relative < 1e-5
+    assert np.abs(result.t).min() < 1e-5

@@ -8,6 +8,8 @@ from tests.extraction.black_boxes import SECRET, found
 
 import relumine as rl
 from relumine.extraction import extract
+from relumine.extraction.boxes import open_box
+from relumine.extraction.queries import Queries
 from relumine.results import InvalidInput, Status
 
 
@@ -128,3 +130,39 @@ def test_what_lies_in_a_corner_is_found_or_missed_without_a_fault(name: str) -> 
     X = np.random.default_rng(1).normal(size=(2000, dim))
     off = np.abs(result.network(X) - box(X)) > 1e-6
     assert not result.ok or off.mean() <= result.certificate.unseen
+
+
+def with_a_unit_far_out(X: np.ndarray) -> np.ndarray:
+    """Behind it lie 3 inputs in a million."""
+    return SECRET(X) + 2.0 * np.maximum(X[:, 0] - 4.5, 0.0)
+
+
+def test_what_lines_met_far_out_counts_against_rounded_answers() -> None:
+    """An offset leaves too few digits for lines, and no random row lies behind the last kink."""
+    result = found(lambda X: (with_a_unit_far_out(X) + 1e5).astype(np.float32), on_failure="return", seconds=60.0)
+    assert (result.way, result.status) == ("random", Status.NOT_RECOVERED)
+    assert "along a line contradict" in result.message
+
+
+@pytest.mark.parametrize(("box", "said"), [(SECRET, False), (with_a_unit_far_out, True)])
+def test_what_lines_met_far_out_is_said_beside_noise(box, said: bool) -> None:
+    rng = np.random.default_rng(1)
+    result = found(lambda X: box(X) + 1e-3 * rng.normal(size=len(X)), seconds=60.0)
+    assert (result.way, result.status) == ("random", Status.NOISY)
+    assert any("along a line contradict" in note for note in result.certificate.notes) == said
+
+
+def test_large_terms_that_cancel_far_out_are_rounding_and_no_other_answer() -> None:
+    """Asked beside other rows a box adds in another order; 6000 from the centre the last digits are 0.0002 apart."""
+    calls = 0
+
+    def box(X: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        return X[:, 0] + (-1.0) ** calls * 3e-8 * np.linalg.norm(X, axis=1)
+
+    X = np.random.default_rng(0).normal(size=(8, 5))
+    X[3, 1:] *= 6000.0
+    log = Queries(open_box(box), 5)
+    log.ask(X)
+    assert 0.0 < log.apart(8) < 1e-6

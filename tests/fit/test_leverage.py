@@ -144,6 +144,26 @@ def test_rows_of_a_tail_confirm_nothing_if_they_are_as_many_as_its_parameters(d)
     assert one_more.alone == one_more.units == ()
 
 
+@pytest.mark.parametrize(("clusters", "named"), [(2, True), (5, False)])
+def test_a_cluster_confirms_a_value_and_a_slope_and_no_more(clusters, named):
+    """Two units, one before all clusters, one before the last: of two each has its own, of five the last has one."""
+    rng = np.random.default_rng(0)
+    places = np.column_stack([np.linspace(2.0, 4.0, clusters), rng.normal(size=clusters)])
+    far = np.repeat(places, 10, axis=0) + 1e-3 * rng.normal(size=(10 * clusters, 2))
+    X = np.vstack([far, rng.uniform(-1.0, 1.0, size=(60, 2))])
+    which = np.concatenate([np.repeat(np.arange(clusters), 10), clusters + np.arange(60)])
+    net = rl.Network([[1.0, 0.0], [1.0, 0.0]], [-1.5, -0.5 * (places[-1, 0] + places[-2, 0])], [[1.0, 1.0]])
+    rows = MemoryRows(np.column_stack([X, np.ones(len(X))]), net(X))
+    at = factor_of(rows, net, NOTHING)
+    h = leverage.leverages(rows, at)
+    before = leverage.confirmation(rows, model_of(net), at, h=h)
+    found = leverage.without_clusters(rows, at, which, h, before)
+    last = set(range(10 * clusters - 10, 10 * clusters))
+    assert before.alone == ()
+    assert set(found.alone) == (set(range(10 * clusters)) if named else last)
+    assert 1 in found.units
+
+
 def test_rows_that_confirm_nothing_say_nothing_about_the_noise():
     X, net = tail(2, 3)
     X = np.column_stack([X, np.ones(200)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import relumine as rl
-from relumine.fit.neighbours import _clusters, alike, condensed, pieces
+from relumine.fit.neighbours import alike, close_together, clusters_of, condensed, pieces
 from relumine.fit.passes import Model
 from relumine.fit.rows import MemoryRows
 from relumine.fit.sign_free import shape_of
@@ -121,15 +121,15 @@ def tight(rng, places, each, width=1e-3):
 def test_clusters_are_rows_far_from_all_others(d):
     rng = np.random.default_rng(d)
     Z, where = tight(rng, np.linspace(-2.0, 2.0, 9)[:, None] * np.ones(d), 5)
-    found = _clusters(Z)
+    found = close_together(Z)
     np.testing.assert_array_equal(found[:, None] == found, where[:, None] == where)
     chain = np.linspace(0.0, 1.0, 60)[:, None] * np.ones(d)  # each has a neighbour, and none is a cluster
-    assert np.unique(_clusters(chain)).size == 60
+    assert np.unique(close_together(chain)).size == 60
 
 
 def test_rows_of_a_line_are_no_clusters_beyond_chance():
     Z = np.random.default_rng(0).normal(size=(300, 1))
-    assert np.unique(_clusters(Z)).size > 240
+    assert np.unique(close_together(Z)).size > 240
 
 
 def test_a_cluster_that_the_network_explains_inside_is_more_than_one_piece():
@@ -139,8 +139,8 @@ def test_a_cluster_that_the_network_explains_inside_is_more_than_one_piece():
     rows = MemoryRows(np.column_stack([Z, np.ones(24)]), values)
     small, large = 1e-6 * rng.normal(size=(24, 2)), 1e-3 * rng.normal(size=(24, 2))
     small[:, 1] = large[:, 1]  # what one output shows is enough
-    assert pieces(rows, values, small) is None
-    found = pieces(rows, values, np.where(where[:, None] < 3, small, large))
+    assert pieces(rows, values, small, close_together(Z), None) is None
+    found = pieces(rows, values, np.where(where[:, None] < 3, small, large), close_together(Z), None)
     assert found is not None
     assert np.unique(found).size == 3 * 4 + 3
     np.testing.assert_array_equal((found[:, None] == found)[12:, 12:], (where[:, None] == where)[12:, 12:])
@@ -182,3 +182,24 @@ def test_a_unit_that_enough_clusters_show_is_called_noisy(seed):
     few, behind = behind_clusters(seed, 3)
     y = np.maximum(behind, 0.0) + 1e-2 * np.random.default_rng(seed).normal(size=len(behind))
     assert rl.recover(few, y, width=1, rng=seed, on_failure="return").status is not Status.NOISY
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 6])
+def test_close_clusters_of_an_exact_fit_are_found_in_the_crowd(d):
+    rng = np.random.default_rng(d)
+    near = np.repeat(rng.normal(size=(8, d)), 5, axis=0) + rng.uniform(-1e-4, 1e-4, (40, d))
+    Z = np.vstack([near, 5.0 + 3.0 * rng.normal(size=(200, d))])
+    rows = MemoryRows(np.column_stack([Z, np.ones(len(Z))]), np.zeros((len(Z), 1)))
+    found = clusters_of(rows, None, exact=True)
+    np.testing.assert_array_equal(found[:40].reshape(8, 5), np.repeat(found[:40:5, None], 5, axis=1))
+    assert len(np.unique(found)) > 200
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_network_that_clusters_show_is_exact_if_they_are_more_than_its_units(seed):
+    net, rng = rl.planted.network(3, 2, rng=seed), np.random.default_rng(seed)
+    X = np.repeat(rng.normal(size=(40, 3)), 6, axis=0)
+    X += 1e-4 * rng.normal(size=X.shape)
+    found = rl.recover(X, net(X), width=2, rng=seed)
+    assert found.status is Status.EXACT
+    assert rl.metrics.parameter_error(net, found.network) < 1e-6

@@ -93,6 +93,13 @@ def test_the_table_goes_between_its_markers(tmp_path):
     assert "at most 2 s for a problem" in text
 
 
+def test_one_number_in_every_row_is_held_against_the_numbers_that_others_have():
+    """Behind an offset of 2·10⁷ single precision leaves whole numbers, here the same one in all rows."""
+    row = measure("offset_in_single_precision", 3100018, fresh=5000)
+    assert row["status"] == "exact"
+    assert not wrong(row)
+
+
 def test_the_share_of_inputs_that_is_to_blame():
     assert _beyond(np.array([1.0, 1.0, 1.0, 1000.0]), 1.0) == 0.25
     assert _beyond(np.array([1.0, 1.0, 1.0, 5.0]), 1.0) == 0.0
@@ -127,6 +134,12 @@ def test_a_tail_of_as_many_rows_as_a_unit_has_parameters_is_not_exact(seed):
     if seed < 500 or found.status is Status.AMBIGUOUS:  # else a row of the tail was set aside
         assert found.status is Status.AMBIGUOUS
         assert "unit 0" in found.message
+
+
+@pytest.mark.parametrize("seed", [3100027, 3100030])
+def test_a_unit_for_each_cluster_of_rows_on_a_curve_is_not_confirmed(seed):
+    """relu² behind three clusters: the differences inside each are explained, by a unit of its own."""
+    assert measure("clusters_on_the_tail", seed, fresh=100, seconds=30.0)["status"] not in ("exact", "noisy")
 
 
 @pytest.mark.parametrize("offset", [1e12, 1e14, 3e14, 1e15])

@@ -148,12 +148,21 @@ def stopped(found: Recovery) -> Recovery:
     return replace(found, status=Status.INTERRUPTED, message=f"Stopped early. {found.message}")
 
 
-def lines_contradict(found: Recovery, wrong: int, rows: int) -> tuple[Status, str]:
-    """The status of a network that all random rows confirm and ``wrong`` of ``rows`` rows along a line contradict."""
+def lines_contradict(found: Recovery, wrong: int, rows: int, repeats: bool) -> Recovery:
+    """Random rows are all reproduced: what ``wrong`` of ``rows`` rows asked along a line before make of that.
+
+    A box that does not repeat itself has noise, which lines cannot follow: what they met further out is then only said.
+    """
     if not wrong:
-        return found.status, found.message
-    return Status.NOT_RECOVERED, (
-        f"{found.network.m} units reproduce all random rows, but {wrong} of {rows} rows asked along a line contradict "
-        "them: the box is something else there, or its answers depend on the other rows of a call. Give low= and high= "
-        "to ask in a range alone, or queries='random'."
+        return found
+    fact = f"{wrong} of {rows} rows asked along a line contradict"
+    if not repeats:
+        word = f"{fact} the network: further out than random rows fall the box is something else"
+        return found.noted(f"{word}. Give mean= and scale= to ask there")
+    return replace(
+        found,
+        status=Status.NOT_RECOVERED,
+        message=f"{found.network.m} units reproduce all random rows, but {fact} them: the box is something else there, "
+        "or its answers depend on the other rows of a call. Give low= and high= to ask in a range alone, or "
+        "queries='random'.",
     )

@@ -393,10 +393,15 @@ class Queries:
         return self.log.rows(at), self.log.answers(at)
 
     def apart(self, rows: int) -> float:
-        """How far second answers to a few rows are from the first, over the size of those."""
+        """How far second answers to a few rows are from the first, over the size of those.
+
+        Far out, where large terms may cancel, rounding is larger as the row is: that counts as much less.
+        """
         X, first = self.some(rows)
         size = np.abs(first).max(axis=0) + first.std(axis=0)
-        apart = np.nanmax(np.abs(self.again(X) - first), axis=0)
+        away = np.linalg.norm(X - np.median(X, axis=0), axis=1, keepdims=True)
+        further = np.maximum(away / max(float(np.median(away)), np.finfo(float).tiny), 1.0)
+        apart = np.nanmax(np.abs(self.again(X) - first) / further, axis=0)
         return float(np.max(np.divide(apart, size, out=np.where(apart > 0.0, np.inf, 0.0), where=size > 0.0)))
 
     def save(self) -> None:

@@ -30,6 +30,7 @@ _CLOSE = 1e-5  # relative residual below which the units are enough, perhaps too
 _ROUNDING = 8.0 * float(np.finfo(np.float32).eps)  # most that single precision leaves, over the root mean square of y
 _GRID = 2.0  # times the rounding to decimals, or behind an offset, that may be left: the answers alone are rounded
 _CONTRADICTS = 1e-6  # relative error of an exact network that is none
+_LEFT = 100.0  # times what is left that a network may be off further out: its own error there is some times that
 _REPEATED = 1e-9  # relative difference between two answers to one question of a box in double precision
 _CONFIRM = 2000  # further rows before no units, or fewer than asked for, are believed
 WIDER = 3.0  # spread of half of them, where they are Gaussian: a kink far out is crossed more often there
@@ -51,6 +52,7 @@ class RandomRows:
     options: dict[str, Any]
     rough: Array | None = None  # noise of the answers, as lines measured it
     noise: Array = field(default_factory=lambda: np.zeros(1))
+    repeats: bool = True  # asked again, the box gives the same answers
     confirmed: bool = False
 
     def until_certain(self, width: int | None, growth: float) -> Recovery:
@@ -166,6 +168,7 @@ class RandomRows:
         self.noise = _rms(self.queries.again(X[some]) - known) / np.sqrt(2.0)
         # a box adds in another order when it is asked for other rows beside: the last bit is no noise
         self.noise[self.noise <= self._tolerance(y)] = 0.0
+        self.repeats = not self.noise.any()
         if self.queries.resumed and (_rms(known - saved) > 10.0 * self.noise + self._tolerance(y)).any():
             raise InvalidInput(f"the queries saved in {self.queries.file} were answered by another box")
 
@@ -247,12 +250,13 @@ class RandomRows:
         """The result with what the answers show; rows on lines, asked before, are held against it as well."""
         found = with_answers(found, self._answers(found, stalled))
         X, y = self.queries.before()
-        if found.status is not Status.EXACT or not len(X):
+        if not found.ok or not len(X):
             return found
         Y, error = y.reshape(len(X), -1), (found.network(X) - y).reshape(len(X), -1)
-        wrong = int((np.abs(error) > _CONTRADICTS * (np.abs(Y) + Y.std(axis=0))).any(axis=1).sum())
-        status, message = lines_contradict(found, wrong, len(X))
-        return replace(found, status=status, message=message)
+        most = _CONTRADICTS if found.status is Status.EXACT else _CONTRADICTS + _LEFT * found.certificate.residual
+        size = np.abs(Y - np.median(Y, axis=0)) + Y.std(axis=0)
+        wrong = int((np.abs(error) > most * size).any(axis=1).sum())
+        return lines_contradict(found, wrong, len(X), self.repeats)
 
     def _room(self) -> int:
         return self.budget - self.queries.count

@@ -13,9 +13,9 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from relumine.arrays import Array, unit_rows
 from relumine.data.whiten import Whitening
 from relumine.fit.fisher import Factor, columns, factor, fisher, parameter_count, tangent_gram
-from relumine.fit.leverage import Confirmation, leverages, residuals
+from relumine.fit.leverage import Confirmation, leverages, residuals, without_clusters
 from relumine.fit.leverage import confirmation as confirm
-from relumine.fit.neighbours import condensed, pieces
+from relumine.fit.neighbours import clusters_of, condensed, pieces
 from relumine.fit.passes import Model
 from relumine.fit.rows import Block, MemoryRows, Rows, Sums
 from relumine.fit.sign_free import Shape
@@ -122,8 +122,10 @@ def infer(fit: Fitted, white: Whitening, scale: Array) -> Inference:
     if isinstance(fit.rows, MemoryRows):
         h = leverages(fit.rows, at)
         confirmation = confirm(fit.rows, fit.model, at, fit.groups, h)
+        clusters = clusters_of(fit.rows, fit.groups, fit.exact) if net.m else np.arange(fit.rows.n)
+        confirmation = without_clusters(fit.rows, at, clusters, h, confirmation)
         if not fit.exact:
-            confirmation = _of_pieces(fit.rows, fit, confirmation)
+            confirmation = _of_pieces(fit.rows, fit, clusters, confirmation)
             meat = _enlarged(fit.rows, at, h, spread2)
     T = _to_user(net, white, scale, free) / at.root
     if meat is None:  # nothing is left to weigh: σ²TG⁻¹Tᵀ, with the largest σ of all outputs
@@ -137,7 +139,7 @@ def infer(fit: Fitted, white: Whitening, scale: Array) -> Inference:
     return Inference(noise, at.condition, errors, confirmation)
 
 
-def _of_pieces(rows: MemoryRows, fit: Fitted, found: Confirmation) -> Confirmation:
+def _of_pieces(rows: MemoryRows, fit: Fitted, clusters: NDArray[np.intp], found: Confirmation) -> Confirmation:
     """What nothing confirms if a cluster of rows next to each other is one piece of information: its mean.
 
     The differences between its rows are as small as the noise. d+1 clusters behind a kink are fitted whatever they say,
@@ -146,7 +148,7 @@ def _of_pieces(rows: MemoryRows, fit: Fitted, found: Confirmation) -> Confirmati
     """
     net, free = fit.net, fit.free
     values = net(rows.X[:, :-1]).reshape(rows.n, -1)
-    groups = pieces(rows, values, residuals(rows, fit.model), fit.groups)
+    groups = pieces(rows, values, residuals(rows, fit.model), clusters, fit.groups)
     if groups is None:
         return found
     few = condensed(rows, groups)

@@ -7,7 +7,7 @@ row that was set aside.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ _EXACT_WORK = 3e7  # multiplications (about 3 ms) up to which every leverage is 
 _FEW, _SKETCH = 24, 64
 _LOW, _NEAR = 0.15, 0.4  # estimates beyond which all projections are made, and the leverage is computed after all
 _SINGLE = 1e8  # condition up to which estimates are made in single precision, in half the time: right to 1e-3 there
+_LIKELY = 0.5  # sum of leverages, which may be estimates, from which a cluster is looked at more closely
+_RANK = 1e-10  # of the largest singular value: rows of a cluster that differ by less do not differ
 _SHARE = 0.1  # of the largest change among units: what takes part in a change that only unconfirmed rows restrain
 
 
@@ -131,8 +133,7 @@ def confirmation(
     h = leverages(rows, at) if h is None else h
     groups = np.arange(rows.n) if groups is None else np.unique(groups, return_inverse=True)[1]
     together = np.stack([np.bincount(groups, column) for column in h.T], axis=1)
-    # the factor's own rounding error must not make a row look free; nearly singular fits are judged for that
-    slack = float(np.clip(100.0 * np.finfo(float).eps * at.condition, _SLACK, 0.1))
+    slack = _slack(at)
     free = np.asarray((1.0 - together > slack).all(axis=1))
     alone = np.flatnonzero(~free[groups])
     squares = _left_out(rows, model, groups, np.minimum(together, 1.0 - slack))[free[groups]] ** 2
@@ -143,6 +144,52 @@ def confirmation(
         left_out=np.sqrt(squares.sum(axis=0) / max(len(squares), 1)),
         carried=carrying(squares),
     )
+
+
+def _slack(at: Factor) -> float:
+    """Least 1 − h of a row that is free.
+
+    The factor's own rounding error must not make a row look so; nearly singular fits are judged for that.
+    """
+    return float(np.clip(100.0 * np.finfo(float).eps * at.condition, _SLACK, 0.1))
+
+
+def without_clusters(rows: MemoryRows, at: Factor, clusters: Numbers, h: Array, found: Confirmation) -> Confirmation:
+    """The confirmation less that of clusters whose value and slope would be fitted whatever they are.
+
+    ``clusters`` (n,): the same number for rows next to each other. However many they are, they show an affine function
+    and no more. With an orthonormal basis Q of those on a cluster and H its block of the hat matrix, that function is
+    fitted whatever it is if all eigenvalues of QᵀHQ are 1; so the leverages ``h`` (n, q) add up to at least 1. relu(z)²
+    behind three clusters was called three units, one for each of them, exact.
+    """
+    several = np.bincount(clusters) > 2
+    if not several.any():
+        return found
+    several &= np.stack([np.bincount(clusters, column) for column in h.T], axis=1).max(axis=1) > _LIKELY
+    each = (np.flatnonzero(clusters == c) for c in np.flatnonzero(several))
+    alone = [some for some in each if _own_plane(rows, at, some)]
+    if not alone:
+        return found
+    more = np.sort(np.concatenate(alone))
+    together = np.union1d(more, np.array(found.alone, dtype=np.intp)).tolist()
+    units = sorted(set(found.units).union(_restrained_by(rows, at, more)))
+    return replace(found, alone=tuple(together), units=tuple(units))
+
+
+def _own_plane(rows: MemoryRows, at: Factor, some: Numbers) -> bool:
+    """Whether the fit has parameters for any affine function on these rows, which are more than determine one."""
+    X, weight = rows.X[some], np.ones(len(some)) if rows.weight is None else rows.weight[some]
+    root = np.sqrt(weight)[:, None]
+    Q, sizes, _ = np.linalg.svd(root * X, full_matrices=False)
+    Q = Q[:, sizes > _RANK * sizes[0]]
+    if len(np.unique(X, axis=0)) <= Q.shape[1]:
+        return False  # each of them is judged by its own leverage
+    for o in range(at.net.a.shape[0]):
+        J = root * jacobian(X, at.net, o, at.free) / at.root
+        half = solve_triangular(at.L, J.T @ Q, lower=True)
+        if np.linalg.eigvalsh(half.T @ half)[0] >= 1.0 - _slack(at):
+            return True
+    return False
 
 
 def carrying(squares: Array) -> Array:
