@@ -10,7 +10,6 @@ from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, turned
-from relumine.extraction.deep.places import on_side
 from relumine.extraction.deep.plays import cornered, covering, idle, played
 from relumine.fit.layers import minimise, rank
 
@@ -22,9 +21,6 @@ _FIRST = 200  # of them asked first
 _WIDE, _FAR = 3.0, 300  # and so many further out, so much further
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
 _HEAD = 20_000  # and the last layer alone: that of 784-128-128-1 has 16 641
-# Rows for each weight of a unit on either of its sides. In a trained 784-128-128-1, units that are on for 99.9 % of the
-# inputs, with output weights of 1e-4, were off by 2e-5 without them.
-_TWICE = 2
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
 _RANKED = 700  # parameters up to which the rank of the Jacobian is computed: half a second
 _OUT = 60.0  # distance from the origin over √d up to which rows are used
@@ -153,27 +149,11 @@ def _refined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
     old, answers = at.ask.since(at.mark)  # on both sides of units that random rows hardly show
     pick = at.rng.permutation(len(old))[: head.parameters]
     X, Y = np.concatenate([X, old[pick]]), np.concatenate([Y, answers[pick]])
-    rare, there = at.ask.answered(_rare(at, net, X))
-    X, Y = np.concatenate([X, rare]), np.concatenate([Y, there])
     H = Known(at.dim, net.layers)(X)
     size = 1.0 / (1.0 + np.linalg.norm(H, axis=1))
     fit = minimise(head, H, Y[:, 0] if at.ask.plain else Y, at.run, steps=8, tol=_ENOUGH, weight=size)
     at.tell(f"  polish of the head {fit.history[0]:.1e} to {fit.loss:.1e}")
     return DeepNetwork(net.layers, fit.network.head)
-
-
-def _rare(at: Inquiry, net: DeepNetwork, X: Array) -> Array:
-    """Inputs on the side of units of the head on which few of the rows X are, for each as many as it has weights.
-
-    The weights of a unit that is hardly ever off show only where it is: elsewhere it is an affine map like others.
-    """
-    known, head = Known(at.dim, net.layers), net.head
-    on = known(X) @ head.W.T + head.b > 0.0
-    few = [
-        (i, sign, _TWICE * head.d - int((on[:, i] == (sign > 0.0)).sum())) for i in range(head.m) for sign in (1, -1)
-    ]
-    found = [on_side(known, head.W[i], head.b[i], sign, n, at.rng) for i, sign, n in few if n > 0]
-    return np.concatenate([np.zeros((0, at.dim)), *found])
 
 
 def _near(at: Inquiry, net: DeepNetwork) -> int:

@@ -121,39 +121,21 @@ def extremes(known: Known) -> Array:
 
 def spread(known: Known, w: Array, c: float, count: int, rng: Rng) -> tuple[Array, Array]:
     """Inputs (n, d) all over {w·h + c = 0}, all units of one known layer on, and a short step across it at each."""
-    H, share, chart = _ways(known, w, c, 1.0, count, rng)
-    if chart is None:
-        return np.zeros((0, known.d)), np.zeros((0, known.d))
-    H, b = (1.0 - share) * H[0] + share * H[1], known.layers[0][1]
-    step = np.minimum(_BEND * np.linalg.norm(H, axis=1), 0.5 * (H / np.maximum(np.abs(w), 1e-300)).min(axis=1))
-    return (H - b) @ chart.E.T, (step[:, None] * w) @ chart.E.T
-
-
-def on_side(known: Known, w: Array, c: float, sign: float, count: int, rng: Rng) -> Array:
-    """Inputs (n, d) with sign·(w·h + c) > 0, all units of one known layer on, near to the other side and far."""
-    H, share, chart = _ways(known, w, c, sign, count, rng)
-    if chart is None:
-        return np.zeros((0, known.d))
-    t = share * rng.uniform(size=share.shape)
-    return np.asarray(((1.0 - t) * H[0] + t * H[1] - known.layers[0][1]) @ chart.E.T)
-
-
-def _ways(known: Known, w: Array, c: float, sign: float, count: int, rng: Rng) -> tuple[Array, Array, Chart | None]:
-    """Activations H (2, count, m) of one known layer, all on, at the ends of ways across {w·h + c = 0}; no chart: none.
-
-    The first have this sign; and how much of each way (count, 1) is on their side.
-    """
     chart = _free(known) if len(known.layers) == 1 else None
     if chart is None:
-        return np.zeros((2, 0, known.width)), np.zeros((0, 1)), None
-    H = np.concatenate([_peaks(known.layers[0][0], _PLACES, rng), known(rng.normal(size=(_PLACES, known.d)))])
+        return np.zeros((0, known.d)), np.zeros((0, known.d))
+    W, b = known.layers[0]
+    H = np.concatenate([_peaks(W, _PLACES, rng), known(rng.normal(size=(_PLACES, known.d)))])
     H = np.maximum(H, 1e-3 * H.max(axis=1, keepdims=True) * rng.uniform(0.1, 1.0, size=H.shape))
-    z = sign * (H @ w + c)
+    z = H @ w + c
     up, down = rng.permutation(np.flatnonzero(z > 0.0)), rng.permutation(np.flatnonzero(z < 0.0))
     if not len(up) or not len(down):
-        return np.zeros((2, 0, known.width)), np.zeros((0, 1)), None
+        return np.zeros((0, known.d)), np.zeros((0, known.d))
     i, j = up[np.arange(count) % len(up)], down[np.arange(count) % len(down)]
-    return np.stack([H[i], H[j]]), (z[i] / (z[i] - z[j]))[:, None], chart
+    share = (z[i] / (z[i] - z[j]))[:, None]
+    H = (1.0 - share) * H[i] + share * H[j]
+    step = np.minimum(_BEND * np.linalg.norm(H, axis=1), 0.5 * (H / np.maximum(np.abs(w), 1e-300)).min(axis=1))
+    return (H - b) @ chart.E.T, (step[:, None] * w) @ chart.E.T
 
 
 def _pieces(
