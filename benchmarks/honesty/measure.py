@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import relumine as rl
-from benchmarks.honesty import columns, labels, networks, shapes, traps  # noqa: F401  (each puts its families on the list)
+from benchmarks.honesty import columns, labels, networks, records, shapes, traps  # noqa: F401  (they list families)
 from benchmarks.honesty.problem import FAMILIES, Array, Problem
 from relumine.results import InvalidInput, Progress, Recovery, Status
 

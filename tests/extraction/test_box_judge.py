@@ -18,7 +18,8 @@ GOOD = BoxEvidence(found="3 units", fresh=300, residual=1e-15)
     ("facts", "status", "word"),
     [
         ({}, Status.EXACT, "300 fresh random rows"),
-        ({"digits": 7.0}, Status.NOISY, "about 7 digits"),
+        ({"digits": 7.0}, Status.NOISY, "is their rounding (they have about 7 digits)"),
+        ({"digits": 7.0, "varies": True}, Status.NOISY, "is noise: asked again"),
         ({"wrong": 2}, Status.NOT_RECOVERED, "2 of 300 fresh random rows contradict"),
         ({"fresh": 0}, Status.NOT_RECOVERED, "contradict"),
         ({"left": "something is left"}, Status.NOT_RECOVERED, "but something is left"),
@@ -56,3 +57,10 @@ def test_nothing_confirms_a_box_that_does_not_repeat_itself() -> None:
     assert not found.ok
     assert found.certificate.confirmed == 0
     assert found.certificate.proves == ""
+
+
+def test_tiny_noise_is_not_called_rounding() -> None:
+    net, rng = planted.network(4, 3, rng=0), np.random.default_rng(0)
+    result = extract(lambda X: net(X) + 1e-7 * rng.normal(size=len(X)), dim=4, rng=0)
+    assert (result.status, result.network.m) == (Status.NOISY, 3)
+    assert "noise: asked again" in result.message

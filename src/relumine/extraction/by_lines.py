@@ -27,6 +27,7 @@ _PER_PARAMETER = 2.5  # random rows for a fit of many parameters: with fewer it 
 _MOST_NUMBERS = 10**8  # of inputs in those rows: 0.8 GB
 _AGAIN = 8  # rows asked a second time: does the box repeat itself?
 _SIZE = 1e140  # of the answers: squares of larger ones, or of those below one over it, leave the range of doubles
+_LAST = 1e-13  # relative difference of two answers that is the order of a sum in double precision
 _REPEATS = 1e-9  # relative difference of two answers to one question that is rounding
 
 
@@ -159,6 +160,7 @@ def _evidence(
     left = np.sqrt(np.mean((y - predicted) ** 2, axis=0))  # (q,)
     allowed = _EXACT * spread + 100.0 * state.noise(float(domain.d) ** 0.25)
     far = domain.scale.max() * max(abs(end) for line in state.lines for end in line.reach)
+    again = log.apart(_AGAIN)
     where = "inside the range" if domain.limited else f"up to {far:.0e} from the centre"
     lines = f"along {counted(len(state.lines), 'line')}{' ' if domain.limited else ', '}{where}"
     return BoxEvidence(
@@ -171,7 +173,8 @@ def _evidence(
         # the rounding of the answers, and what it does to the parameters: fresh rows show both
         noise=float(np.linalg.norm(left)) if state.rough else 0.0,
         left=state.reason,
-        repeats=log.apart(_AGAIN) <= ROUGH,
+        repeats=again <= ROUGH,
+        varies=again > _LAST and not is_single(y),
         open=f"anything about kinks that were not looked for: they were looked for {lines}",
     ), Predictions(y, predicted)
 

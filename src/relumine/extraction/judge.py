@@ -20,7 +20,8 @@ class BoxEvidence:
     ``found``: what it is, in words; empty if none was found. ``fresh`` random rows that could have contradicted it,
     ``wrong`` of which did, with relative error ``residual``; ``beside``: what else agrees, in words. ``digits``: of
     the answers, where they have fewer than double precision, and ``noise``, the standard deviation that leaves.
-    ``left``: what the network does not explain, in words. ``repeats``: asked again, the box gives the same answers.
+    ``left``: what the network does not explain, in words. ``repeats``: asked again, the box gives the same answers,
+    of which the last digits may differ (``varies``).
     ``other``: how the network differs from what the user asked for. ``ended``: why the search was stopped early.
     ``kind``: what the box is, if that is no network. ``reason``: why no network was found behind ``layers`` hidden
     layers that are certain, of so many units, and ``sides`` of the next whose planes are known. ``open``: what is not
@@ -36,6 +37,7 @@ class BoxEvidence:
     noise: float = 0.0
     left: str = ""
     repeats: bool = True
+    varies: bool = False
     other: str = ""
     ended: str = ""
     kind: str = ""
@@ -63,9 +65,10 @@ def judge(e: BoxEvidence) -> tuple[Status, str]:
         if (decided := rule(e)) is not None:
             return decided
     if e.digits is not None:
+        what = "noise: asked again, the box answers a little differently" if e.varies else "their rounding"
         return Status.NOISY, (
-            f"{e.found}; the error of {e.residual:.1e} of the spread of y on {e.fresh} fresh rows is the rounding of "
-            f"the answers (about {e.digits:.0f} digits), and the parameters are known no better than that."
+            f"{e.found}; the error of {e.residual:.1e} of the spread of y on {e.fresh} fresh rows is {what} "
+            f"(they have about {e.digits:.0f} digits), and the parameters are known no better than that."
         )
     return Status.EXACT, f"{e.found}; error {e.residual:.1e} of the spread of y on {e.fresh} fresh random rows."
 
