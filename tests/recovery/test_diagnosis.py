@@ -157,3 +157,13 @@ def test_without_units_the_advice_is_not_that_nothing_is_left_to_do() -> None:
     X = np.random.default_rng(0).normal(size=(60, 2))
     assert "choose another column" in rl.recover(X, np.ones(60), rng=0).advice
     assert "no hidden unit to find" in rl.recover(X, X.sum(axis=1), rng=0).advice
+
+
+def test_columns_are_numbered_as_the_user_numbers_them() -> None:
+    """A column that never changes stands before the one with wrong entries, and is left out of the fit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = np.abs(X[:, 0]) + 0.1 * rng.normal(size=300)
+    X[7, 1] = 1e6
+    found = rl.recover(np.column_stack([np.ones(300), X]), y, width=1, rng=0, on_failure="return")
+    assert "column 2 is 1e+06" in found.message
