@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from relumine import activations, formats
 from relumine.activations import Activation
 from relumine.arrays import Array, among, slices, unit_rows
-from relumine.formats import LAYERS, ONE_LAYER, Labels, Parameters
+from relumine.formats import LAYERS, ONE_LAYER, UNLABELLED, Labels, Parameters
 from relumine.formats.sklearn_model import from_mlp
 from relumine.results import InvalidInput, MissingPackage, ModelFileError
 
@@ -308,7 +308,7 @@ class Network:
         path: str | os.PathLike[str],
         *,
         dtype: Literal["float64", "float32"] = "float64",
-        labels: Labels | None = None,
+        labels: Labels = UNLABELLED,
     ) -> None:
         """Write a model file, atomically: a reader sees the old file or the whole new one.
 
@@ -321,7 +321,7 @@ class Network:
         labels : Labels, optional
             What the file says beside the numbers: names of the inputs (.safetensors), how the recovery ended.
         """
-        formats.write(path, self._parameters(), ONE_LAYER, dtype, labels or formats.UNLABELLED)
+        formats.write(path, self._parameters(), ONE_LAYER, dtype, labels)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Network:

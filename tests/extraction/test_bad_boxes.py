@@ -127,6 +127,17 @@ def test_rows_that_are_no_numbers_are_never_asked() -> None:
     assert len(log.answers(np.zeros((1, D)))) == len(asked) == 1
 
 
+@pytest.mark.parametrize("beyond", [0.0, 1.5])
+def test_a_box_that_answers_on_one_side_only_is_asked_at_random(beyond: float) -> None:
+    def box(X: np.ndarray) -> np.ndarray:
+        return np.where(X[:, 0] > beyond, np.nan, np.abs(X[:, 1]))
+
+    result = extract(box, dim=2, rng=0, retries=1, pause=0.0)
+    assert result.status is Status.EXACT
+    assert result.way == "random"
+    assert any("does not answer everywhere" in note for note in result.certificate.notes)
+
+
 def test_a_box_that_answers_otherwise_when_asked_again_is_not_believed() -> None:
     """Every first answer is that of a network, so fresh rows agree; only the same rows again show it."""
     asked: set[bytes] = set()

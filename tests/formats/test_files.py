@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,21 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(KeyboardInterrupt):
         write_atomically(tmp_path / "a", b"x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_opened_does_not_undo_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = os.open
+
+    def refuses(path: Any, flags: int, *rest: Any, **options: Any) -> int:
+        if Path(path) == tmp_path and flags == os.O_RDONLY:  # one may write there, and not list
+            raise PermissionError(13, "Permission denied")
+        return usual(path, flags, *rest, **options)
+
+    monkeypatch.setattr(os, "open", refuses)
+    write_atomically(tmp_path / "a.bin", b"new")
+    assert (tmp_path / "a.bin").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("name", ["no/where.npz", "file/in.npz", "x" * 300 + ".npz", "nul\0.npz"])

@@ -213,3 +213,13 @@ def test_counts_are_told_from_classes_in_the_advice() -> None:
     assert "counts or ratings" in found.advice
     two = rl.recover(X, np.minimum(counts, 1), width=1, starts=1, rng=0, on_failure="return")
     assert "counts" not in two.advice
+
+
+def test_columns_are_numbered_as_the_user_numbers_them() -> None:
+    """A column that never changes stands before the one with wrong entries, and is left out of the fit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = np.abs(X[:, 0]) + 0.1 * rng.normal(size=300)
+    X[7, 1] = 1e6
+    found = rl.recover(np.column_stack([np.ones(300), X]), y, width=1, rng=0, on_failure="return")
+    assert "column 2 is 1e+06" in found.message

@@ -57,8 +57,11 @@ def by_lines(
         _same_box(log)
     elif run.over:
         raise InvalidInput("the time (seconds=) was over before the black box was asked; give it more")
-    # does it answer at all, where inputs usually are?
-    size = np.abs(ask(0.1 * domain.draw(np.random.default_rng(log.seed + 1), _AGAIN))).max()
+    try:  # does it answer at all, where inputs usually are?
+        size = np.abs(ask(0.1 * domain.draw(np.random.default_rng(log.seed + 1), _AGAIN))).max()
+    except Unanswered as error:
+        log.forgive()
+        return ByLines(None, f"it does not answer everywhere ({error})")
     if size > 0.0 and not 1.0 / _SIZE < size < _SIZE:
         word = f"the answers are of size {size:.0e}, too large or too small to be squared"
         raise InvalidInput(word, argument="f", remedy="multiply the answers by a suitable number")

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -81,13 +82,11 @@ def _name(file: BinaryIO, path: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Bring the new name itself to the disk, where folders can be opened."""
-    if os.name == "posix":
+    """Bring the new name itself to the disk, where folders can be opened and synchronised; the file itself is safe."""
+    with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
-        except OSError:
-            pass  # some file systems have no such call for folders; the file itself is safe
         finally:
             os.close(handle)
 

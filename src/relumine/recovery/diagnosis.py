@@ -8,7 +8,7 @@ A diagnosis is a function of :class:`Failure` (rows, width asked for, what was f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -39,13 +39,22 @@ _CALLED_ID = re.compile(r"(^|[\W_])(?i:id|key|index|uuid)$|[a-z]I[dD]$")  # how 
 
 @dataclass(frozen=True)
 class Failure:
-    """What a diagnosis may look at: rows ``X`` (n, d) and ``Y`` (n, q), the ``width`` asked for, and what was found."""
+    """What a diagnosis may look at: rows ``X`` (n, d) and ``Y`` (n, q), the ``width`` asked for, and what was found.
+
+    ``names`` of the inputs, if they have any; ``kept`` (d,): their numbers among the user's columns, if some were left
+    out.
+    """
 
     X: Array
     Y: Array
     width: int | None
     found: Recovery
     names: tuple[str, ...] | None = None
+    kept: Sequence[int] = ()
+
+    def column(self, j: int) -> str:
+        """Input j as the user calls it."""
+        return _column(self.kept[j] if len(self.kept) else j, None if self.names is None else self.names[j])
 
     @property
     def numbers(self) -> int:
@@ -90,8 +99,10 @@ class Failure:
 Words = tuple[str, str]  # what it is, and what to do
 
 
-def diagnosed(found: Recovery, rows: Samples, width: int | None) -> Recovery:
+def diagnosed(found: Recovery, rows: Samples, width: int | None, kept: Sequence[int] = ()) -> Recovery:
     """The failure with its diagnosis as the first sentence, and with the approximation it offers, if it is a good one.
+
+    ``kept`` (d,): the numbers of the inputs among the user's columns, if some were left out.
 
     Examples
     --------
@@ -101,7 +112,7 @@ def diagnosed(found: Recovery, rows: Samples, width: int | None) -> Recovery:
     >>> found.diagnosis.cause.name, found.message.split(": ")[0]
     ('TOO_FEW_ROWS', '50 rows cannot show 8 hidden units of 8 inputs')
     """
-    failure = Failure(rows.X, rows.Y, width, found, rows.names)
+    failure = Failure(rows.X, rows.Y, width, found, rows.names, kept)
     for cause, ask in DIAGNOSES:
         words = ask(failure)
         if words is not None:
@@ -111,7 +122,7 @@ def diagnosed(found: Recovery, rows: Samples, width: int | None) -> Recovery:
     return found
 
 
-def doubted(found: Recovery, rows: Samples) -> Recovery:
+def doubted(found: Recovery, rows: Samples, kept: Sequence[int] = ()) -> Recovery:
     """A success, with a sentence on what may be wrong with the rows, if anything may.
 
     Of a network up to noise: the few rows that most of that noise comes from, or whose inputs are unlike all others.
@@ -128,7 +139,7 @@ def doubted(found: Recovery, rows: Samples) -> Recovery:
     >>> doubted(found, Samples(X, y)).message.partition(" of 300")[0][-14:]
     'But in 10 rows'
     """
-    success = Failure(rows.X, rows.Y, None, found, rows.names)
+    success = Failure(rows.X, rows.Y, None, found, rows.names, kept)
     words = (_wrong_inputs(success) or _outliers(success)) if found.status is Status.NOISY else None
     if words is not None:
         return replace(found, message=f"{found.message} But i{words[0].removeprefix('I')} {words[1]}")
@@ -143,10 +154,9 @@ def _copied(success: Failure) -> str:
     j = int(np.argmax(largest))
     if success.Y.shape[1] > 1 or len(largest) < 2 or not 1e-9 * largest[j] > np.delete(largest, j).max():
         return ""
-    name = None if success.names is None else success.names[j]
-    called, left_out = (f"Column {j}", "") if name is None else (f"Column {name!r}", f": ignore=[{name!r}]")
+    called, left_out = success.column(j), "" if success.names is None else f": ignore=[{success.names[j]!r}]"
     factor = float(np.ravel(success.found.network.v)[j])
-    return f"{called} times {factor:.4g}, plus a constant, is the target. If it is a copy, leave it out{left_out}."
+    return f"C{called[1:]} times {factor:.4g}, plus a constant, is the target. If it is a copy, leave it out{left_out}."
 
 
 def _offer(failure: Failure) -> str:
@@ -267,7 +277,7 @@ def _wrong_inputs(failure: Failure) -> Words | None:
         if not 1 <= off.size <= _OFF_SHARE * len(column) or not np.quantile(away, 1.0 - _OFF_SHARE) > 0.0:
             continue
         others = np.delete(column, off)
-        called = f"column {j}" if failure.names is None else f"column {failure.names[j]!r}"
+        called = failure.column(j)
         same = np.unique(column[off]).size == 1
         entry = f"{column[off[0]]:g}" if same else f"up to {column[off[np.argmax(away[off])]]:g}"
         return (
@@ -363,7 +373,7 @@ def _times(ratio: float) -> str:
 
 
 def _running_number(failure: Failure) -> Words | None:
-    found = running_numbers(failure.X, failure.names)
+    found = running_numbers(failure.X, failure.names, failure.kept)
     return None if not found else (f"{found[0]}, and was used as an input.", found[1])
 
 
@@ -386,7 +396,7 @@ def _few_valued_input(failure: Failure) -> Words | None:
     if not few or not 1.0 - failure.r2 <= _SAME:
         return None
     j, names = few[0], failure.names
-    called = f"column {j}" if names is None else f"column {names[j]!r}"
+    called = failure.column(j)
     how = "" if names is None else f" (ignore=[{names[j]!r}])"
     return (
         f"Every row is explained, but {called} takes only {values[j]} values, and what the network does between them "
@@ -426,7 +436,11 @@ DIAGNOSES: tuple[tuple[Cause, Callable[[Failure], Words | None]], ...] = (
 )
 
 
-def running_numbers(X: Array, names: tuple[str, ...] | None) -> tuple[str, str] | None:
+def _column(j: int, name: str | None) -> str:
+    return f"column {j}" if name is None else f"column {name!r}"
+
+
+def running_numbers(X: Array, names: tuple[str, ...] | None, kept: Sequence[int] = ()) -> tuple[str, str] | None:
     """The input that numbers the rows, in a clause, and what to do about it; None if there is none.
 
     Whole numbers, each one more than the last in nine rows of ten, or all numbers of a range in any order; or one for
@@ -446,7 +460,7 @@ def running_numbers(X: Array, names: tuple[str, ...] | None) -> tuple[str, str] 
         a_range = all_different and float(np.ptp(column)) == n - 1
         an_id = all_different and names is not None and _CALLED_ID.search(names[j].strip()) is not None
         if in_order or a_range or an_id:
-            called = f"column {j}" if names is None else f"column {names[j]!r}"
+            called = _column(kept[j] if len(kept) else j, None if names is None else names[j])
             what = "is a running number" if in_order or a_range else "looks like an id, different in every row"
             how = "" if names is None else f": ignore=[{names[j]!r}]"
             return f"{called} {what}", f"If it only numbers the rows, leave it out{how}."

@@ -172,7 +172,7 @@ def recover(
     if link is not None:
         mapping, data, left = mapped_back(data, link, asked.memory)
     way = _several_layers if "widths" in asked.options else _of_a_paper if asked.method.name in _PAPERS else _own_way
-    result = _looked_into(way(data, asked, run), data, asked.width)
+    result = _looked_into(way(data, asked, run), data, asked.width, kept.tolist())
     if len(kept) < d:
         result = _with_constants(result, kept, d, names)
     if asked.affine == "consolidate" and (np.any(result.network.v) or np.any(result.network.c)):
@@ -213,15 +213,15 @@ def _some(data: Samples | Source) -> Samples:
     return data if isinstance(data, Samples) else take(data, np.arange(min(count(data), _LOOKED_AT)))[0]
 
 
-def _looked_into(result: Recovery, data: Samples | Source, width: int | None) -> Recovery:
+def _looked_into(result: Recovery, data: Samples | Source, width: int | None, kept: list[int]) -> Recovery:
     """What the rows show beside the network: why it failed, what else may explain them, that they belong together."""
     if not result.ok:
         began = perf_counter()
         with cores():  # small products: two BLAS threads take ten times as long as one where the processor is busy
-            result = diagnosed(result, _some(data), width)
+            result = diagnosed(result, _some(data), width, kept)
         return replace(result, stages=(*result.stages, Stage("diagnosis", perf_counter() - began)))
     if result.status is Status.NOISY or not result.network.m:
-        result = doubted(result, _some(data))
+        result = doubted(result, _some(data), kept)
     if result.ok and alike_in_order(np.asarray(data.head().X, dtype=np.float64)):
         return result.noted(_ALIKE)
     return result
