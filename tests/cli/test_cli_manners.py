@@ -294,6 +294,8 @@ def test_notebooks_show_results_safely(result: Recovery) -> None:
     assert "Shown are 8 of 200 units" in large
     assert len(large) < 20_000
     assert "no hidden units" in rl.Network(np.zeros((0, 2)), [], [], v=[1.0, 2.0])._repr_html_()
+    several = rl.planted.network(3, 2, outputs=2, rng=0)._repr_html_()
+    assert "2 ReLU units between 3 inputs and 2 outputs" in several
 
 
 def test_dir_shows_the_public_names_and_nothing_else() -> None:

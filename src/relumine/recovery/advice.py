@@ -13,7 +13,7 @@ from relumine.arguments import is_whole, whole
 from relumine.papers import METHODS
 from relumine.papers.mondelli2019.regimes import Regime, regime
 from relumine.recovery.costs import rows_to_ask, seconds_of_asking, seconds_of_search
-from relumine.results import InvalidInput
+from relumine.results import InvalidInput, spelled
 from relumine.tensors.symmetric import packed_size
 
 _PER_PARAMETER, _PER_PARAMETER_SMOOTH = 5, 20  # samples, for exact data; smooth units need more to be told apart
@@ -98,7 +98,7 @@ class Advice:
 
     def __str__(self) -> str:
         units = self.width if isinstance(self.width, int) else " and ".join(map(str, self.width))
-        lines = [f"{units} {self.activation} units in {self.dim} dimensions: {self.title}.", "", self.hardness]
+        lines = [f"{units} {spelled(self.activation)} units in {self.dim} dimensions: {self.title}.", "", self.hardness]
         if self.samples is None:
             lines += ["", f"memory   {_size(self.memory_bytes)}"]
         elif self.verdict != "not determined":

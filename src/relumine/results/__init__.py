@@ -23,7 +23,7 @@ from relumine.results.records import (
 )
 from relumine.results.recovery import Recovery, RecoveryFailed
 from relumine.results.status import Cause, Diagnosis, Status
-from relumine.results.words import counted, described
+from relumine.results.words import counted, described, spelled
 
 __all__ = [
     "Cause",
@@ -50,4 +50,5 @@ __all__ = [
     "WidthEvidence",
     "counted",
     "described",
+    "spelled",
 ]

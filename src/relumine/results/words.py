@@ -15,13 +15,23 @@ def counted(k: int, thing: str) -> str:
     return f"{k:,} {thing}{'' if k == 1 else 's'}"
 
 
+def spelled(activation: str) -> str:
+    """The name of an activation as people write it.
+
+    Examples
+    --------
+    >>> spelled("leaky_relu"), spelled("tanh")
+    ('leaky ReLU', 'tanh')
+    """
+    return {"relu": "ReLU", "leaky_relu": "leaky ReLU", "squared_relu": "squared ReLU"}.get(activation, activation)
+
+
 def described(net: Network) -> str:
     """A network in a clause: its units, inputs, outputs, and whether an affine part goes with them."""
     if not net.m:
         return f"no hidden units, an affine function of {counted(net.d, 'input')}"
-    name = net.activation.name
-    spoken = {"relu": "ReLU", "leaky_relu": "leaky ReLU", "squared_relu": "squared ReLU"}.get(name, name)
-    behind = f"behind {counted(net.d, 'input')}" + (f" and {counted(net.q, 'output')}" if net.q is not None else "")
+    spoken, inputs = spelled(net.activation.name), counted(net.d, "input")
+    behind = f"behind {inputs}" if net.q is None else f"between {inputs} and {counted(net.q, 'output')}"
     widths: tuple[int, ...] = getattr(net, "widths", ())
     if widths:  # a DeepNetwork
         return f"{counted(len(widths), 'hidden layer')} of {' + '.join(map(str, widths))} {spoken} units {behind}"
