@@ -23,8 +23,8 @@ FAMILIES: dict[str, Family] = {}
 class Problem:
     """Rows ``X`` (n, d) drawn by ``inputs``, labels observed(target(X)).
 
-    ``observe`` adds noise or rounding; None: y is the target itself. ``drawn``: y is drawn around the target (counts), so
-    what a user can be told about is the label, not its mean. ``weight`` (n,) of rows X, None: equal.
+    ``observe`` adds noise or rounding; None: y is the target itself. ``drawn``: y is drawn around the target (counts),
+    so what a user can be told about is the label, not its mean. ``weight`` (n,) of rows X, None: equal.
     ``options``: what `recover` is asked for.
     """
 
