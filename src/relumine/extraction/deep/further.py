@@ -7,6 +7,7 @@ against the box all over. A unit of the next layer bends it at every one of thes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -270,20 +271,28 @@ class Next:
         self.checked = len(self.surfaces)
 
     def signed(self) -> tuple[list[Unit], Array] | None:
-        """The units with their signs ξ, once the box depends on nothing else."""
-        at = self.at
+        """The units with their signs ξ, once the box depends on nothing else.
+
+        A surface further behind may have been followed far enough to pass for a unit, but part of it is not known as a
+        rule. What it leaves open then hides what gradients say about the others, so these are tried alone, too.
+        """
         for surface in self.surfaces:
             if not surface.seen.all():
-                extended(at.ask, surface, at.rng)
+                extended(self.at.ask, surface, self.at.rng)
         if self.gradients is None:
-            self.gradients = Gradients(at)
+            self.gradients = Gradients(self.at)
         units = self.units()
+        sure, others = [u for u in units if u.known.all()], [u for u in units if not u.known.all()]
+        return self.with_signs(units) or (self.with_signs(sure, others) if sure and others else None)
+
+    def with_signs(self, units: list[Unit], others: Sequence[Unit] = ()) -> tuple[list[Unit], Array] | None:
+        """These with their signs, but for those that are further behind; None: something is open.
+
+        ``others`` are not to be of this layer: gradients on both of their sides must be explained without them.
+        """
+        assert self.gradients is not None
         for _ in range(2):
-            V, c, known = (
-                np.array([u.w for u in units]),
-                np.array([u.c for u in units]),
-                np.array([u.known for u in units]),
-            )
+            V, c, known = _arrays(units)
             xi, left = self.gradients.signs(V, c, known, [u.points for u in units])
             self.open = xi is not None
             if xi is None or left.all():
@@ -292,9 +301,15 @@ class Next:
             if np.isnan(xi).any():
                 return None
             if xi.all():
-                return self.weighed(units, V, c, xi, known)
+                return self.weighed(units, V, c, xi, known) if self.idle(units, xi, others) else None
             units = [u for u, sign in zip(units, xi) if sign]
         return None
+
+    def idle(self, units: list[Unit], xi: Array, others: Sequence[Unit]) -> bool:
+        """Whether the units explain what gradients show on both sides of each of the others."""
+        left = np.arange(len(units) + len(others)) >= len(units)
+        V, c, known = _arrays([*units, *others])
+        return not others or not self.sides(V, c, np.append(xi, np.zeros(len(others))), known, left).any()
 
     def sides(self, V: Array, c: Array, xi: Array, known: Mask, left: Mask) -> Array:
         """The signs (m,) of units that are ``left`` open, by the gradients that the others explain; 0 for those others.
@@ -379,6 +394,11 @@ class Next:
             if not any(joined(u, unit) for u in units):
                 units.append(unit)
         return units
+
+
+def _arrays(units: Sequence[Unit]) -> tuple[Array, Array, Mask]:
+    """V (m, width), c (m,) and which weights are known (m, width)."""
+    return np.array([u.w for u in units]), np.array([u.c for u in units]), np.array([u.known for u in units])
 
 
 def lines_through(lift: Lift, rng: np.random.Generator) -> Lines:
