@@ -130,7 +130,7 @@ def section(report: Row) -> str:
         ", with all units kept or those that matter least renewed" if any("renewed" in name for name in names) else ""
     )
     cycled = any("cycles" in name for name in names)
-    more = f"; cycles, which count as starts here{kept}, and signs as soon as a fit is near" if cycled else ""
+    more = f"; cycles, which count as starts here{kept}, and signs tried as soon as a fit is close" if cycled else ""
     parts = [
         "## What each part contributes",
         "The search of `recover` ([how it works](recover.md)) with parts left out: the sign-free form |z|/2 or the "

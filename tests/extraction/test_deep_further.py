@@ -14,6 +14,7 @@ from relumine.extraction.deep.probing import chosen, sharpened, shown
 from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.sums import voted
 from relumine.extraction.deep.surfaces import Lift, Surface
+from relumine.extraction.deep.units import Unit
 from relumine.run import Run
 
 TRUTH = rl.planted.deep((30, 10, 10, 10, 10, 1), rng=0)
@@ -291,6 +292,22 @@ def test_a_unit_is_on_where_the_others_explain_no_gradient():
             more, np.append(b, 0.0), np.append(xi, 1.0), np.ones(more.shape, dtype=bool), np.arange(11) == 10
         )
         assert np.isnan(found[10]) or found[10] == 0.0
+
+
+def test_a_surface_that_is_known_in_part_does_not_hide_the_signs_of_the_others(monkeypatch):
+    """One further behind that was followed for a while: what it leaves open could explain nearly any gradient."""
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    size, rng = np.linalg.norm(W, axis=1), np.random.default_rng(8)
+    flip = np.where(np.arange(10) % 3 == 0, -1.0, 1.0)
+    units = [Unit(f * w / s, f * c / s, np.ones(10, dtype=bool), 1e-9) for f, w, c, s in zip(flip, W, b, size)]
+    search, known = Next(at, [], precise=True), np.arange(10) >= 4
+    other = np.where(known, rng.normal(size=10), 0.0)
+    behind = Unit(other / np.linalg.norm(other), 0.1, known, 1e-8)
+    monkeypatch.setattr(search, "units", lambda: [*units, behind])
+    found, xi = search.signed()
+    np.testing.assert_allclose([u.w for u in found], [u.w for u in units])
+    np.testing.assert_array_equal(xi, flip)
 
 
 def test_surfaces_of_one_unit_of_which_different_weights_are_known_are_one():
