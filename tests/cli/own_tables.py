@@ -141,11 +141,20 @@ def _categories() -> dict[str, np.ndarray]:
     return {"city": np.array(["Bern", "Oslo", "Rome"])[city], "unit": np.full(600, 3)} | _named(X, y)
 
 
+def _series() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(4)
+    X = 0.2 * rng.normal(size=(120, 2))
+    for i in range(1, len(X)):
+        X[i] += 0.98 * X[i - 1]
+    return _named(X, rl.planted.network(2, 2, rng=4)(X) + 0.002 * rng.normal(size=120))
+
+
 TABLES = (
     OwnTable("few rows", _few_rows, Cause.TOO_FEW_ROWS, "50 rows cannot show"),
     OwnTable("two classes", _two_classes, Cause.CLASSES, "There are only two values (0 and 1) in the target"),
     OwnTable("three classes", _three_classes, Cause.CLASSES, "There are only 3 values in the target"),
     OwnTable("steps", _steps, Cause.STEPS, "The target takes only 36 different values in 1,200 rows"),
+    OwnTable("series", _series, Cause.SERIES, "The inputs change slowly from row to row"),
     OwnTable("probabilities", _probabilities, Cause.PROBABILITIES, "Every value of the target lies between 0 and 1"),
     OwnTable("percentages", _percentages, Cause.PROBABILITIES, "Every value of the target lies between 0 and 100"),
     OwnTable("wrong input", _wrong_input, Cause.OUTLIERS, "In 2 rows of 500 column 'x0' is 1e+06"),

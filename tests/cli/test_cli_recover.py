@@ -225,7 +225,8 @@ def test_decode_skips_rows_too(tmp_path: Path) -> None:
 
 def test_a_failed_recovery_speaks_of_options(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(300, 3))
-    path = write(tmp_path / "a.csv", ["a", "b", "c", "y"], np.column_stack([X, np.sin(5 * X).sum(axis=1)]).tolist())
+    y = rl.planted.network(3, 6, rng=0)(X)
+    path = write(tmp_path / "a.csv", ["a", "b", "c", "y"], np.column_stack([X, y]).tolist())
     page = tmp_path / "r.html"
     result = run("recover", path, "--width", 1, "--starts", 1, "--report", page, "--json")
     assert result.exit_code == 1
