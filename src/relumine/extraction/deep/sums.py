@@ -22,6 +22,9 @@ _NOTHING = 1e-4  # |c_j| over the largest that is none: measured 1e-9 … 1e-6 f
 _VOTES, _AGREE = 3, 0.9  # points that must tell a sign; share of them that must agree
 _ON = 2  # points at which a unit must count: one that is off at all of them may be none of this layer's
 _ALL = 10  # units up to which all signs are tried: 1024
+# Share of the points that may contradict signs. In the fourth layer of 784-8×8-1 two gradients of 251 were off by 1.5e-5
+# and ruled out the right ones.
+_STRAY = 0.02
 _BATCH = 8192  # sets of units whose fits are computed at once
 
 
@@ -39,17 +42,17 @@ def told_by(
 
 
 def _tried(points: list[Point], V: Array, c: Array, known: Mask, fixed: Array) -> tuple[Array | None, Mask]:
-    """The signs that most points show and none rules out, and which of them are open; None if all are ruled out.
+    """The signs that most points show and few contradict, and which of them are open; None if all are ruled out.
 
     ``fixed``: those that are known, 0 for others. A point shows signs by which fewer units are on than it has
-    directions, if these units give its gradient and each of them counts. It rules out those by which so few are on
-    that do not give it. Weights that are not known add the units in front that they belong to, and the units whose
-    side depends on them may be on or off.
+    directions, if these units give its gradient and each of them counts. More than a few points rule out those by
+    which so few are on that do not give it. Weights that are not known add the units in front that they belong to, and
+    the units whose side depends on them may be on or off.
     """
     m, free = len(c), np.flatnonzero(fixed == 0.0)
     xi = np.tile(fixed, (1 << len(free), 1))
     xi[:, free] = np.where((np.arange(len(xi))[:, None] >> np.arange(len(free))) & 1, 1.0, -1.0)
-    shown = np.zeros(len(xi), dtype=np.intp)
+    shown, wrong = np.zeros(len(xi), dtype=np.intp), np.zeros(len(xi), dtype=np.intp)
     for p in sorted(points, key=lambda p: -len(p.g)):
         more, either = added(p, known)
         on = (xi * np.sign(V @ p.h + c) > 0.0) | either
@@ -57,8 +60,9 @@ def _tried(points: list[Point], V: Array, c: Array, known: Mask, fixed: Array) -
         sets, which = np.unique(on[few], axis=0, return_inverse=True)
         fits, loud = fitted(V @ p.B, p.g, sets, more)
         shown[few] += (fits & ((loud == sets) | either).all(axis=1))[which.ravel()]
-        wrong = few[~fits[which.ravel()]]
-        xi, shown = np.delete(xi, wrong, axis=0), np.delete(shown, wrong)
+        wrong[few] += ~fits[which.ravel()]
+        left = wrong <= _STRAY * len(points)
+        xi, shown, wrong = xi[left], shown[left], wrong[left]
         if not len(xi):
             return None, np.ones(m, dtype=bool)
     best = int(shown.argmax())
