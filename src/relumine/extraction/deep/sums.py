@@ -22,7 +22,7 @@ _NOTHING = 1e-4  # |c_j| over the largest that is none: measured 1e-9 … 1e-6 f
 _VOTES, _AGREE = 3, 0.9  # points that must tell a sign; share of them that must agree
 _ON = 2  # points at which a unit must count: one that is off at all of them may be none of this layer's
 _ALL = 10  # units up to which all signs are tried: 1024
-# Share of the points that may contradict signs. In the fourth layer of 784-8×8-1 two gradients of 251 were off by 1.5e-5
+# Share of the points that may contradict signs. In the fourth layer of 784-8×8-1 two of 251 gradients were off by 2e-5
 # and ruled out the right ones.
 _STRAY = 0.02
 _BATCH = 8192  # sets of units whose fits are computed at once
