@@ -22,8 +22,7 @@ from relumine.results import (
     RelumineWarning,
     Status,
 )
-
-__version__ = "0.2.0"
+from relumine.version import __version__
 
 __all__ = [
     "Advice",

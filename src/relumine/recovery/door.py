@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import relumine
 from relumine.activations import Activation
 from relumine.arguments import one_of
 from relumine.arrays import among
@@ -43,6 +42,7 @@ from relumine.results import (
     Status,
 )
 from relumine.run import Run
+from relumine.version import __version__
 
 _PAPERS: dict[str, Callable[..., Recovery]] = {"awasthi": recover_awasthi, "zhong": recover_zhong}
 _STARTS, _HOPELESS = 20, 1  # starts before giving up, in general and where theory gives no hope
@@ -308,7 +308,7 @@ def _journal(data: Samples | Source, asked: Asked, starts: int, run: Run) -> Jou
     assert asked.checkpoint is not None
     options = {"width": asked.width, "activation": asked.activation.name, "starts": starts, "memory": asked.memory}
     task = {key: repr(value) for key, value in options.items()} | {
-        "version": relumine.__version__,
+        "version": __version__,
         "data": digest(data),
     }
     journal = Journal.open(asked.checkpoint, task, run.rng.bit_generator.state, asked.every)
