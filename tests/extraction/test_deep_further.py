@@ -5,14 +5,14 @@ import pytest
 
 import relumine as rl
 from relumine.extraction.deep import probing
-from relumine.extraction.deep.balls import affine_around, corner
+from relumine.extraction.deep.balls import Point, affine_around, corner
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.further import Next, everywhere, lines_through, measured_again
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.probing import chosen, sharpened, shown
 from relumine.extraction.deep.sparse import Gradients
-from relumine.extraction.deep.sums import voted
+from relumine.extraction.deep.sums import told_by, voted
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit
 from relumine.run import Run
@@ -265,6 +265,23 @@ def test_a_missing_unit_shows_in_gradients_where_no_move_shows_it():
     on = H @ W[4] + b[4] > 0.0
     assert fits[~on].all()
     assert (~fits[on]).sum() > 2
+
+
+def test_one_gradient_that_is_off_does_not_rule_out_the_right_signs():
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    gradients, known = Gradients(at), np.ones(W.shape, dtype=bool)
+    xi, left_open = gradients.signs(W, b, known)
+    assert not left_open.any()
+    points = list(gradients.points)
+    assert len(points) >= 50
+    at_fault = next(i for i, p in enumerate(points) if (W @ p.h + b > 0.0).sum() + 1 < len(p.g))
+    p = points[at_fault]
+    off = at.rng.normal(size=len(p.g))
+    points[at_fault] = Point(p.B, p.g + 1e-3 * np.linalg.norm(p.g) * off, p.h)
+    found, left_open = told_by(points, W, b, known, {})
+    np.testing.assert_array_equal(found, xi)
+    assert not left_open.any()
 
 
 def test_a_unit_is_on_where_the_others_explain_no_gradient():
