@@ -88,8 +88,8 @@ def _score(R: Array, i: Numbers, j: Numbers) -> float:
 def clusters_of(rows: MemoryRows, groups: Numbers | None, exact: bool) -> Numbers:
     """A number for every row, the same for those of a tight cluster; ``groups`` (n,): the same number for equal rows.
 
-    Of an ``exact`` fit only clusters so tight that a curve inside them is rounding error; that of most rows none is
-    near is seen by a grid, in a hundredth of the time.
+    Of an ``exact`` fit only clusters so tight that a curve inside them is rounding error. Most rows have no other so
+    near, and a grid tells in a hundredth of the time which do.
     """
     if groups is None:
         Z, groups = rows.X[:, :-1], np.arange(rows.n)

@@ -182,7 +182,7 @@ def _a_series(e: Evidence) -> tuple[Status, str] | None:
     if e.independent - e.parameters >= max(_SPARE, e.parameters) or e.rounded:
         return None
     return Status.UNDERDETERMINED, (
-        f"As a series, the rows are worth about {e.independent * e.rows / e.numbers:.2g} independent ones: too few to "
+        f"In this order the rows are worth about {e.independent * e.rows / e.numbers:.2g} independent ones: too few to "
         f"tell {e.parameters} parameters from noise that changes slowly, too."
     )
 
