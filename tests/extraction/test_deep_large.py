@@ -5,6 +5,7 @@ import pytest
 
 import relumine as rl
 from relumine.extraction.deep import box as module
+from relumine.extraction.deep import confirm
 from relumine.extraction.deep import units as units_module
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
@@ -63,7 +64,27 @@ def test_rows_beside_others_are_remembered_only_while_there_are_few(monkeypatch)
     assert (len(f.log), f.count) == (8, 13)
     f(np.zeros((2, 3)))
     assert (len(f.log), f.count) == (10, 15)
-    np.testing.assert_allclose(f.since(8)[0], 0.0)
+    np.testing.assert_allclose(f.since((8, 0))[0], 0.0)
+
+
+def test_rows_inside_a_basis_are_remembered_by_their_coordinates():
+    rng = np.random.default_rng(2)
+    basis, far = np.linalg.qr(rng.normal(size=(9, 2)))[0], rng.normal(size=(3, 9))
+    f = Asked(lambda X: X.sum(axis=1), rng, np.inf, lambda: False, True)
+    f(far)
+    f.basis = basis
+    inside, mark = rng.normal(size=(4, 2)), f.mark
+    f(inside)
+    assert (f.mark, f.inside.whole()[0].shape) == ((3, 4), (4, 2))
+    U, Y = f.data()
+    np.testing.assert_allclose(U, np.concatenate([far @ basis, inside]))
+    np.testing.assert_allclose(f.since(mark)[0], inside)
+    f.basis = None
+    X, Y = f.data()
+    np.testing.assert_allclose(X, np.concatenate([far, inside @ basis.T]))
+    np.testing.assert_allclose(Y[:, 0], X.sum(axis=1))
+    f(far)
+    np.testing.assert_allclose(f.since(mark)[0], np.concatenate([far, inside @ basis.T]))
 
 
 def test_units_are_measured_again_where_there_is_room():
@@ -120,3 +141,35 @@ def test_units_met_next_to_other_kinks_are_measured_again_on_new_lines(monkeypat
     for u in layer.units:
         i = int(np.abs(W @ u.w).argmax())
         assert np.abs(W[i] * np.sign(W[i] @ u.w) - u.w).max() < 1e-10
+
+
+def test_rows_that_confirm_a_large_network_are_not_in_its_fit(monkeypatch):
+    """Those asked to check it before it is refined stay out of that fit, too."""
+    truth = rl.planted.deep((12, 6, 5, 1), rng=4).scaled()
+    run = Run.of(rng=0)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False, True), 12, run)
+    at.rows(50)
+    at.mark = at.ask.mark
+    at.ask(at.rng.normal(size=(40, 12)))
+    fresh, fitted = [], []
+    ask_fresh, minimise = confirm._fresh, confirm.minimise
+
+    def asked_fresh(*arguments):
+        fresh.append(ask_fresh(*arguments)[0])
+        return fresh[-1], truth(fresh[-1])[:, None]
+
+    def fit(head, H, *arguments, **options):
+        fitted.append(H)
+        return minimise(head, H, *arguments, **options)
+
+    monkeypatch.setattr(confirm, "_SMALL", 0)
+    monkeypatch.setattr(confirm, "_LARGE", 0)
+    monkeypatch.setattr(confirm, "_fresh", asked_fresh)
+    monkeypatch.setattr(confirm, "minimise", fit)
+    head = truth.head.replace(W=truth.head.W + 1e-7 * at.rng.normal(size=truth.head.W.shape))
+    found, _ = confirm.polished(at, rl.DeepNetwork(truth.layers, head))
+    assert found is not None
+    assert len(fitted) == 1
+    H = Known(12, truth.layers)(np.concatenate(fresh))
+    H = H[(H > 0.0).sum(axis=1) > 1]  # others may be alike
+    assert not (np.abs(fitted[0][:, None] - H).max(axis=2) < 1e-9).any()

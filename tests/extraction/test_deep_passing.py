@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relumine.extraction.deep.charts import Known, passed
-from relumine.extraction.deep.passing import passing, settled
+from relumine.extraction.deep.passing import Chain, passing
 from relumine.extraction.deep.surfaces import Lift, Surface
 
 RNG = np.random.default_rng(3)
@@ -39,42 +39,79 @@ def bisected(lift: Lift, theta: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.
     return 0.5 * (a + b)
 
 
+def settled(surfaces: list[Surface]) -> tuple[Chain, list[Surface]] | None:
+    return Chain(FRONT, [(V, C)]).settled(surfaces, np.random.default_rng(0))
+
+
 @pytest.mark.parametrize("on", [0, 1, 2])
 def test_signs_and_what_is_always_on_come_from_the_units_behind(on: int) -> None:
-    surfaces = next_layer(on)
-    found = settled(FRONT, V, C, surfaces, np.random.default_rng(0))
+    found = settled(next_layer(on))
     assert found is not None
-    assert found.on == on
-    np.testing.assert_allclose(found.W[:4], FLIP[:, None] * V)
-    np.testing.assert_allclose(found.b[:4], FLIP * C)
+    assert not found[0].layers
+    W, b = found[0].front.layers[-1]
+    assert len(b) == 4 + on
+    np.testing.assert_allclose(W[:4], FLIP[:, None] * V)
+    np.testing.assert_allclose(b[:4], FLIP * C)
     if on:  # the same span, and never off
-        rest = B[:on] - B[:on] @ np.linalg.pinv(found.W[4:]) @ found.W[4:]
+        rest = B[:on] - B[:on] @ np.linalg.pinv(W[4:]) @ W[4:]
         assert np.abs(rest).max() < 1e-9
-        assert (FRONT(RNG.normal(size=(2000, 9)) * 5.0) @ found.W[4:].T + found.b[4:] > 0.0).all()
+        assert (FRONT(RNG.normal(size=(2000, 9)) * 5.0) @ W[4:].T + b[4:] > 0.0).all()
+
+
+def same(old: Surface, new: Surface) -> bool:
+    some = X[[new.certain(x) for x in X]]  # its points may not show all of it
+    z, other = old.value(some), new.value(some)
+    return len(some) > 100 and np.allclose(other * (z @ z) / (z @ other), z, atol=1e-6 * np.abs(z).max())
 
 
 @pytest.mark.parametrize("on", [0, 2])
 def test_units_of_the_next_layer_stay_what_they_are(on: int) -> None:
     surfaces = next_layer(on)
-    found = settled(FRONT, V, C, surfaces, np.random.default_rng(0))
+    found = settled(surfaces)
     assert found is not None
-    assert len(found.surfaces) == len(surfaces)
-    for old, new in zip(surfaces, found.surfaces):
-        some = X[[new.certain(x) for x in X]]  # its points may not show all of it
-        assert len(some) > 100
-        z, other = old.value(some), new.value(some)
-        np.testing.assert_allclose(other * (z @ z) / (z @ other), z, atol=1e-6 * np.abs(z).max())
+    assert len(found[1]) == len(surfaces)
+    assert all(same(old, new) for old, new in zip(surfaces, found[1]))
 
 
 def test_two_units_of_the_next_layer_do_not_tell() -> None:
-    assert settled(FRONT, V, C, next_layer(1)[:2], np.random.default_rng(0)) is None
+    assert settled(next_layer(1)[:2]) is None
 
 
 def test_a_unit_that_is_no_map_of_these_units_is_not_taken() -> None:
     surfaces = next_layer(0)
     surfaces[0].theta = surfaces[0].theta + 0.1 * np.append(np.zeros(4), RNG.normal(size=7))
-    found = settled(FRONT, V, C, surfaces, np.random.default_rng(0))
-    assert found is None or found.on > 0
+    found = settled(surfaces)
+    assert found is None or found[0].front.width > 4
+
+
+def test_units_two_layers_behind_tell_where_those_of_the_next_layer_are_too_few() -> None:
+    """Of the next layer two units show, with signs of their own, and two units of the first are always on."""
+    rng = np.random.default_rng(7)
+    some, two = next_layer(2), np.array([1.0, -1.0])
+    V2, c2 = np.array([s.theta[:-1] for s in some[:2]]), np.array([s.theta[-1] for s in some[:2]])
+    chain = Chain(FRONT, [(V, C), (V2, c2)])
+    assert chain.known.width == 2 + 4 + 6
+    assert chain.settled([], np.random.default_rng(0)) is None
+    # the third layer sees the second one's units, and what the first has through others that are always on
+    lift, deeper = Lift(chain.known), []
+    through = np.array([s.theta for s in some[2:]])
+    for mix in rng.normal(size=(4, 3)):
+        a2, theta = rng.normal(size=2), mix @ through
+        theta[:-1] -= (a2 * (two < 0.0)) @ V2
+        theta = np.append(a2, theta)
+        theta[-1] = -np.median(lift(X, np.zeros(0))[:, :-1] @ theta[:-1])
+        z = lift(X, np.zeros(0)) @ theta
+        points = [bisected(lift, theta, a, b) for a, b in zip(X[z > 0.0][:80], X[z < 0.0])]
+        deeper.append(Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool), points))
+    found = chain.settled(deeper, np.random.default_rng(0))
+    assert found is not None
+    W, b = found[0].front.layers[-1]
+    assert len(b) == 4 + 2
+    np.testing.assert_allclose(W[:4], FLIP[:, None] * V)
+    assert len(found[0].layers) == 1
+    assert all(same(old, new) for old, new in zip(deeper, found[1]))
+    z = Known(9, found[0].front.layers)(X) @ found[0].layers[0][0].T + found[0].layers[0][1]
+    np.testing.assert_allclose(z, np.column_stack([s.value(X) for s in some[:2]]), atol=1e-9 * np.abs(z).max())
 
 
 def test_what_is_passed_on_changes_where_the_unit_in_front_does() -> None:
@@ -82,3 +119,8 @@ def test_what_is_passed_on_changes_where_the_unit_in_front_does() -> None:
     np.testing.assert_array_equal(passed(*known.layers[-1]), [-1, -1, -1, -1, 0, 1, 2, 3, 4, 5])
     np.testing.assert_array_equal(Lift(known).entry, [4, 5, 6, 7, 8, 9, 0, 1, 2, 3, *[-1] * 6])
     np.testing.assert_array_equal(known(X)[:, 4:], FRONT(X))
+
+
+def test_what_is_passed_on_twice_changes_where_the_unit_in_front_does() -> None:
+    known = passing(passing(FRONT, V, C), RNG.normal(size=(2, 10)), RNG.normal(size=2))
+    np.testing.assert_array_equal(Lift(known).entry, [6, 7, 8, 9, 10, 11, 2, 3, 4, 5, *[-1] * 6, 0, 1, *[-1] * 10])

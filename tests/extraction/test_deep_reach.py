@@ -163,7 +163,7 @@ def test_the_head_of_a_large_network_is_polished_alone(monkeypatch):
     at = inquiry(truth)
     at.rows(50)
     wrong = DeepNetwork(truth.layers, truth.head.replace(W=truth.head.W + 1e-6, b=truth.head.b - 1e-6))
-    found = confirm._refined(at, wrong)
+    found = confirm._refined(at, wrong, at.ask.mark)
     assert rl.metrics.parameter_error(truth, found) < 1e-9
 
 

@@ -10,20 +10,21 @@ from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, turned
-from relumine.extraction.deep.plays import cornered, covering, idle, played
+from relumine.extraction.deep.large import OUT, rare, swept, with_slopes
+from relumine.extraction.deep.plays import cornered, covering, idle, played, rejoined
 from relumine.fit.layers import minimise, rank
 
 # Fresh rows where inputs usually are: at most 0.3 % of them may differ, with 95 % confidence. With 300 of them, two of
 # fifty boxes of random shape were called exact and lacked a unit that is on for one input in a hundred; with 1000, one
 # of six with three hidden layers lacked one that is on for one in a thousand.
 _CONFIRM, _CAREFUL = 1000, 5000
+_AGAIN = 3  # times that the linear part of the head is put into units: in 25-11-11-11-1 two were needed
 _FIRST = 200  # of them asked first
 _WIDE, _FAR = 3.0, 300  # and so many further out, so much further
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
 _HEAD = 20_000  # and the last layer alone: that of 784-128-128-1 has 16 641
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
 _RANKED = 700  # parameters up to which the rank of the Jacobian is computed: half a second
-_OUT = 60.0  # distance from the origin over √d up to which rows are used
 _FINE = 3e-10  # and that which is not polished again
 # Relative loss at which a polish ends: rounding; for large networks 1e-13 of the answers. At 1e-11 one weight of a
 # trained 784-64-64-1, into a unit that is on for one row in a hundred, was off by 6e-7.
@@ -73,16 +74,18 @@ def polished(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]
         return None, None
     net = _fitted(at, net)
     if _near(at, net) == _CAREFUL:
+        net = _joined(at, net)
         net, pairs = played(at, net)
         if pairs is not None:
             return None, pairs
-        net = _fitted(at, net)
+        net = _joined(at, _fitted(at, net))
     elif (pairs := cornered(at, net)) is not None:
         return None, pairs
+    used = at.ask.mark
     fresh = _fresh(at, _FIRST, _FAR)
     left, pairs = _left(at, net, *fresh)
     if _FINE < left < 1e-5:
-        net = _refined(at, net)
+        net = _refined(at, net, used)
         left, pairs = _left(at, net, *fresh)
     if left >= _EXACT:  # the first rows that contradict are enough
         return None, pairs
@@ -124,36 +127,54 @@ def _fitted(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
     if net.parameters > _SMALL:
         return net
     X, Y = at.ask.data()
-    use = np.flatnonzero(np.linalg.norm(X, axis=1) <= _OUT * np.sqrt(at.dim))
+    use = np.flatnonzero(np.linalg.norm(X, axis=1) <= OUT * np.sqrt(at.dim))
     use = use[covering(net, X[use], 3 * net.parameters, at.rng)]
     return _polished(at, net, np.concatenate([at.pool[0], X[use]]), np.concatenate([at.pool[1], Y[use]]))
 
 
+def _joined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
+    """v·h as weights of units; what the box shows where it is asked for that is polished first."""
+    for _ in range(_AGAIN if net.head.v.any() else 0):
+        net, right = rejoined(at, net)
+        if right:
+            break
+        net = _fitted(at, net)
+    return net
+
+
 def _polished(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> DeepNetwork:
-    """Gauss–Newton in all layers."""
+    """Gauss–Newton in all layers, and in the linear part of the head as far as there is one."""
     steps, tol = (10, _FLOOR) if net.parameters <= _SMALL else (6, _ENOUGH)
     far = np.maximum(np.linalg.norm(X, axis=1) / np.sqrt(at.dim), 1.0)  # f, and its errors, grow like ‖x‖
-    fit = minimise(net, X, Y[:, 0] if at.ask.plain else Y, at.run, steps=steps, tol=tol, weight=1.0 / far)
+    v, size = np.ravel(net.head.v) != 0.0, net.parameters
+    free = np.append(np.ones(size, dtype=bool), v) if v.any() and size + len(v) <= _SMALL else None
+    target = Y[:, 0] if at.ask.plain else Y
+    fit = minimise(net, X, target, at.run, steps=steps, tol=tol, weight=1.0 / far, skip=free is not None, free=free)
     at.tell(f"  polish {fit.history[0]:.1e} to {fit.loss:.1e}")
     return fit.network
 
 
-def _refined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
-    """Polished on random rows, a little more than parameters; of large networks only the head, on twice as many."""
+def _refined(at: Inquiry, net: DeepNetwork, used: tuple[int, int]) -> DeepNetwork:
+    """Polished on random rows, a little more than parameters; of large networks only the head, on twice as many.
+
+    ``used``: the rows remembered up to there; later ones are to confirm the network, and stay out of the fit.
+    """
     head = DeepNetwork((), net.head)
     if net.parameters <= _LARGE:
         return _polished(at, net, *at.rows(int(1.15 * net.parameters) + 100))
     if head.parameters > _HEAD:
         return net
+    net = with_slopes(at, net)
     X, Y = at.rows(2 * head.parameters)
-    old, answers = at.ask.since(at.mark)  # on both sides of units that random rows hardly show
+    old, answers = at.ask.since(at.mark, used)  # on both sides of units that random rows hardly show
     pick = at.rng.permutation(len(old))[: head.parameters]
-    X, Y = np.concatenate([X, old[pick]]), np.concatenate([Y, answers[pick]])
+    seldom, more = at.ask.answered(rare(at, net, X))  # old ones lie on few lines
+    X, Y = np.concatenate([X, old[pick], seldom]), np.concatenate([Y, answers[pick], more])
     H = Known(at.dim, net.layers)(X)
     size = 1.0 / (1.0 + np.linalg.norm(H, axis=1))
     fit = minimise(head, H, Y[:, 0] if at.ask.plain else Y, at.run, steps=8, tol=_ENOUGH, weight=size)
     at.tell(f"  polish of the head {fit.history[0]:.1e} to {fit.loss:.1e}")
-    return DeepNetwork(net.layers, fit.network.head)
+    return DeepNetwork(net.layers, swept(fit.network.head, H, Y, size))
 
 
 def _near(at: Inquiry, net: DeepNetwork) -> int:

@@ -51,7 +51,8 @@ class Inquiry:
         self.beside: Pairs | None = None  # inputs at which the box saw more than known layers, and others at which not
         self._incomplete: tuple[tuple[Array, Array], ...] | None = None
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
-        self.mark = 0
+        self.mark = (0, 0)
+        self.measured: list[tuple[Witness, float]] = []  # kinks of the first layer with slopes, and their error
         self.notes: list[str] = []
         self.trace: list[str] = []
 

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.extraction.deep.linear import sparsest
+from relumine.extraction.deep.linear import seldom_off, sparsest
 from relumine.extraction.deep.units import Unit
 from relumine.fit.layers import minimise
 from relumine.network import Network
@@ -85,8 +85,8 @@ def _repaired(
 ) -> tuple[DeepNetwork | None, Pairs | None]:
     """The network once every row asked so far fits; else pairs of rows to look between.
 
-    Rows that do not fit may show weights that no witness has seen, as their units are seldom on together: those
-    weights, and the output's, are fitted to them.
+    Rows that do not fit may show a unit that is on at all others, or weights that no witness has seen, as their units
+    are seldom on together: those weights, and the output's, are fitted to them.
     """
     X, Y = at.ask.data()
     near = np.linalg.norm(X, axis=1) <= 60.0 * np.sqrt(at.dim)  # far out the errors of known layers show
@@ -99,6 +99,11 @@ def _repaired(
         at.tell(f"   {int(wrong.sum())} of the {len(X)} rows asked so far do not fit, {int((~known).sum())} open")
         if not wrong.any():
             return DeepNetwork(at.known.layers, _turned(head.merge(1e-6))), None
+        more = seldom_off(head, H, Y[:, 0], wrong, tol * scale / weight) if at.ask.plain else None
+        if more is not None:
+            at.tell("   these rows show one more unit, which is on at all others")
+            head, known = more, np.vstack([known, np.ones(head.d, dtype=bool)])
+            continue
         start = DeepNetwork((), head)
         if start.parameters > 2500:
             break

@@ -2,6 +2,9 @@
 
 A network has no such part. Where unit i was on at every row at which unit j in front of it is, the weight from j to i
 shows in v_j alone; and with some weights missing, the signs of the units cannot be found by making all of v vanish.
+
+A unit that is on at nearly all rows is all of v: a relu(w·h + b) = aw·h + ab there. At the few rows where it is off the
+box is short of that, by v·h + ab, up to the signs of the others.
 """
 
 from __future__ import annotations
@@ -17,8 +20,14 @@ from relumine.extraction.deep.inquiry import Inquiry
 from relumine.network import Network, flip_columns
 
 _NONE = 1e-6  # |v_j| over the largest |a_i| that is none: measured 1e-12 … 1e-9
+_MANY = 0.5  # share of the entries of v from which they are a unit of their own, on wherever the box was asked
 _STARTS = 8  # rows from which inputs are looked for, four times as many at random
 _BEST = 12  # of what is found there that the box is asked at
+_SIGNS, _BLOCK = 16, 4096  # units of which all signs are tried, half a second, and so many of these at a time
+# Rows by which signs are chosen where a unit was on at all of them, and how many choices are tried: for a network that
+# was fitted to the digits the right one was the fiftieth.
+_SOME, _SIDES = 300, 64
+_OFF, _ROWS = 3, 40  # rows at which a unit is off that tell its weights, at the least, and of which they are told
 
 
 def error(net: DeepNetwork, X: Array, Y: Array) -> Array:
@@ -50,10 +59,16 @@ def sparsest(head: Network) -> Network:
 def into_units(at: Inquiry, net: DeepNetwork, X: Array, Y: Array, slack: float) -> DeepNetwork:
     """The network with v as weights of units, as far as all rows allow it, and the box where those units are off.
 
-    First all of v as weights of one unit, then entry by entry.
+    First all of v as weights of one unit, then entry by entry, if these are few: many of them are a unit of their own.
+    Entries that no row needs are left out.
     """
+    some = np.abs(net.head.v) > _NONE * np.abs(net.head.a).max(initial=0.0)
+    less = DeepNetwork(net.layers, net.head.replace(v=net.head.v * some))
+    if not some.all() and not (error(less, X, Y) > slack).any():
+        net = less
     columns = np.flatnonzero(np.atleast_2d(net.head.v).any(axis=0))
-    for some in [columns, *columns[:, None]] if len(columns) else []:
+    few = len(columns) < _MANY * net.head.d
+    for some in [columns, *columns[:, None][: len(columns) * few]] if len(columns) else []:
         for i in range(net.head.m):
             trial = _moved(net, i, some)
             if trial is None or (error(trial, X, Y) > slack).any():
@@ -65,6 +80,63 @@ def into_units(at: Inquiry, net: DeepNetwork, X: Array, Y: Array, slack: float) 
         if not net.head.v.any():
             break
     return net
+
+
+def seldom_off(head: Network, H: Array, y: Array, off: NDArray[np.bool_], slack: Array) -> Network | None:
+    """The head with one more unit in place of v·h, off at the rows ``off`` of H (n, d) and on at all others; or None.
+
+    y (n,): the answers, right up to ``slack`` (n,). With the signs ξ of the other units, v_ξ = v + Mξ, so y − f(h) =
+    −(v_ξ·h + e) at those rows: the signs for which that leaves the same e at all of them.
+    """
+    rows = np.flatnonzero(off)[np.linspace(0, off.sum() - 1, min(_ROWS, int(off.sum()))).astype(np.intp)]
+    if head.q is not None or head.m > _SIGNS or len(rows) < _OFF:
+        return None
+    M = flip_columns(head)[:-1]  # (d, m)
+    xi = _patterns(head.m)
+    short = y[rows] - head(H[rows]) + H[rows] @ head.v + xi @ (H[rows] @ M).T  # −e, (2^m, rows)
+    weight = 1.0 / slack[rows]
+    e = -(short @ weight**2) / (weight @ weight)
+    left = np.abs((short + e[:, None]) * weight).max(axis=1)
+    best = int(left.argmin())
+    if left[best] > 1.0:
+        return None
+    turned = head.flip(np.flatnonzero(xi[best]))
+    z = H @ turned.v + e[best]
+    on = np.sign(np.median(z))
+    if ((on * z > slack) & off).any() or ((on * z < -slack) & ~off).any():
+        return None
+    return turned.replace(
+        W=np.vstack([turned.W, on * turned.v]),
+        b=np.append(turned.b, on * e[best]),
+        a=np.append(turned.a, on),
+        v=np.zeros_like(turned.v),
+        c=turned.c - e[best],
+    )
+
+
+def one_sided(head: Network, H: Array) -> list[Array]:
+    """Directions ±v_ξ, of length one, along which the rows of H (n, d) go least far down: those of a unit that is on.
+
+    v_ξ = v + Mξ as the signs ξ of the head's units may be.
+    """
+    if head.q is not None or head.m > _SIGNS:
+        return []
+    far = H[np.argsort(-np.linalg.norm(H, axis=1))[:: max(len(H) // _SOME, 1)]]
+    far = far / np.maximum(np.linalg.norm(far, axis=1, keepdims=True), 1.0)
+    M, best = flip_columns(head)[:-1], np.zeros((0, head.d + 1))
+    for xi in np.array_split(_patterns(head.m), max((1 << head.m) // _BLOCK, 1)):
+        V = head.v + xi @ M.T
+        V = V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
+        z = V @ far.T
+        both = np.vstack([np.column_stack([z.min(axis=1), V]), np.column_stack([-z.max(axis=1), -V])])
+        best = np.vstack([best, both])
+        best = best[np.argsort(-best[:, 0], kind="stable")[:_SIDES]]
+    return list(best[:, 1:])
+
+
+def _patterns(m: int) -> Array:
+    """All of {0, 1}^m, (2^m, m)."""
+    return ((np.arange(1 << m)[:, None] >> np.arange(m)) & 1).astype(np.float64)
 
 
 def _moved(net: DeepNetwork, i: int, columns: NDArray[np.intp]) -> DeepNetwork | None:

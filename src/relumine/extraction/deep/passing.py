@@ -6,7 +6,8 @@ for ``[V; I]``, with h ≥ 0 passed on as it is, until units of the next layer a
 
     v = −Σ_j d_j a_j V_j + p B,    d_j = 1 where a unit has the other sign, B the rows of the units that are always on.
 
-All of them together give the signs, the number of rows of B, and the space they span. More cannot be told of B.
+All of them together give the signs, the number of rows of B, and the space they span. More cannot be told of B. Where
+the next layer has too few units for that, it stays open, too, and is passed on with all that was before it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from relumine.extraction.deep.surfaces import Lift, Surface
 
 _LEAST = 3  # units of the next layer that tell
 _NOTHING = 1e-6  # of θ, which has length one: measured up to 1e-8
+_LITTLE = 1e-4  # of θ: what a unit further behind gets from this layer is no more than its error
 _CLEAR = 1e-2  # how far from 0 and 1 the d of the least squares may be
 _SPARE = 1.2  # equations for each of them
 _INPUTS, _FAR = 4000, 1e3  # at which the units that are always on must be; how much further out half of them are
@@ -38,23 +40,68 @@ def passing(known: Known, V: Array, c: Array) -> Known:
 
 
 @dataclass
-class Settled:
-    """A layer with all signs: ``W``, ``b``, of which the last ``on`` units are always on; units of the next one."""
+class Chain:
+    """Open layers behind ``front``, (V, c) up to signs, each on all that is passed on: [relu z; what was before]."""
 
-    W: Array
-    b: Array
-    on: int
-    surfaces: list[Surface]
+    front: Known
+    layers: list[tuple[Array, Array]]
+
+    @property
+    def known(self) -> Known:
+        """All of them as known layers."""
+        known = self.front
+        for V, c in self.layers:
+            known = passing(known, V, c)
+        return known
+
+    def surfaces(self, lift: Lift) -> list[list[Surface]]:
+        """Those of the units of each open layer, behind all of them."""
+        found = []
+        for V, c in self.layers:
+            T = np.zeros((len(c), lift.size))
+            T[:, -V.shape[1] - 1 : -1], T[:, -1] = V, c
+            found.append([Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool)) for theta in T])
+        return found
+
+    def settled(self, surfaces: list[Surface], rng: np.random.Generator) -> tuple[Chain, list[Surface]] | None:
+        """The first of them with all signs, by the units behind it, and those ``surfaces`` again; None: still open.
+
+        A unit further behind is linear in the same way: what it gets from units of the first open layer, or from what
+        these pass on, it gets through the layers in between, which have the same signs.
+        """
+        (V, c), *others = self.layers
+        whole = [s for s in surfaces if s.seen.all()]
+        blocks = [np.column_stack(layer) for layer in others]
+        if whole:
+            blocks.append(np.array([s.theta / np.linalg.norm(s.theta) for s in whole]))
+        size = V.shape[0] + V.shape[1] + 1
+        T = np.vstack([np.zeros((0, size)), *[block[:, -size:] for block in blocks]])
+        long = np.linalg.norm(T[:, :-1], axis=1, keepdims=True)
+        signs = _signs(V, (T / np.maximum(long, 1e-300))[long[:, 0] > _LITTLE])
+        if signs is None:
+            return None
+        d, rows = signs
+        B, shift = _positive(self.front, rows, rng)
+        W, b = np.vstack([(1.0 - 2.0 * d)[:, None] * V, B]), np.append((1.0 - 2.0 * d) * c, shift)
+        front = Known(self.front.d, (*self.front.layers, (W, b)))
+        blocks = [_rewritten(block, V, c, d, B, shift) for block in blocks]
+        chain = Chain(front, [(block[:, :-1], block[:, -1]) for block in blocks[: len(others)]])
+        if not whole:
+            return chain, []
+        lift = Lift(chain.known)
+        found = [
+            Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool), s.points, s.error).settled()
+            for theta, s in zip(blocks[-1], whole)
+        ]
+        return chain, [s for s in found if s is not None]
 
 
-def settled(front: Known, V: Array, c: Array, surfaces: list[Surface], rng: np.random.Generator) -> Settled | None:
-    """The layer behind ``front`` with units (V, c) up to signs, by surfaces behind ``passing``; None: still open."""
-    m = len(c)
-    whole = [s for s in surfaces if s.seen.all()]
-    if len(whole) < _LEAST:
+def _signs(V: Array, T: Array) -> tuple[Array, Array] | None:
+    """d of the units V (m, width), and a basis of the rows B, from units T = (a, v, e) behind; None: still open."""
+    m = len(V)
+    if len(T) < _LEAST:
         return None
-    T = np.array([s.theta / np.linalg.norm(s.theta) for s in whole])
-    a, v, e = T[:, :m], T[:, m:-1], T[:, -1]
+    a, v = T[:, :m], T[:, m:-1]
     # what V cannot make of v is p B
     U, size, _ = np.linalg.svd(v @ null_space(V), full_matrices=True)
     on = int((size > _NOTHING).sum())
@@ -66,20 +113,17 @@ def settled(front: Known, V: Array, c: Array, surfaces: list[Surface], rng: np.r
     if rank < m or np.abs(d - np.round(d)).max() > _CLEAR or not np.isin(np.round(d), (0.0, 1.0)).all():
         return None
     d = np.asarray(np.round(d), dtype=np.float64)
-    left, offset = v + (a * d) @ V, e + (a * d) @ c
-    _, size, rows = np.linalg.svd(left)
-    if (size[on:] > _NOTHING).any():
-        return None
-    sign = 1.0 - 2.0 * d
-    B, shift = _positive(front, rows[:on], rng)
-    W, b = np.vstack([sign[:, None] * V, B]), np.append(sign * c, shift)
-    lift = Lift(Known(front.d, (*front.layers, (W, b))))
-    p = left @ np.linalg.pinv(B) if on else np.zeros((len(T), 0))
-    found = [
-        Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool), s.points, s.error).settled()
-        for theta, s in zip(np.column_stack([a, p, offset - p @ shift]), whole)
-    ]
-    return Settled(W, b, len(shift), [s for s in found if s is not None])
+    _, size, rows = np.linalg.svd(v + (a * d) @ V)
+    return None if (size[on:] > _NOTHING).any() else (d, rows[:on])
+
+
+def _rewritten(block: Array, V: Array, c: Array, d: Array, B: Array, shift: Array) -> Array:
+    """Rows (…, a, v, e) on (…, relu z, h, 1) as rows on (…, relu ξz, Bh + shift, 1)."""
+    m, w = V.shape
+    rest, a, v, e = np.split(block, [block.shape[1] - m - w - 1, block.shape[1] - w - 1, block.shape[1] - 1], axis=1)
+    left, e = v + (a * d) @ V, e + ((a * d) @ c)[:, None]
+    p = left @ np.linalg.pinv(B) if len(B) else np.zeros((len(a), 0))
+    return np.column_stack([rest, a, p, e[:, 0] - p @ shift])
 
 
 def _positive(front: Known, B: Array, rng: np.random.Generator) -> tuple[Array, Array]:

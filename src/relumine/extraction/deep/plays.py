@@ -18,7 +18,7 @@ from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import before, climbed, directions, furthest
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.extraction.deep.linear import error, into_units
+from relumine.extraction.deep.linear import error, into_units, one_sided, seldom_off
 from relumine.extraction.deep.places import extremes
 from relumine.extraction.deep.reach import reach
 from relumine.fit.layers import Sweeps
@@ -29,13 +29,19 @@ Mask = NDArray[np.bool_]
 _PAIRS = 200  # weights brought into play at a time
 _STARTS = 8  # for each of them
 _EXACT, _MOST = 40, 80  # of them that a proof is looked for, and units of a network up to which it is: a second
-_WEIGHTS = (0.05, 0.2, 1.0)  # over the length of the row: with which a weight may bring itself into play
+# Over the length of the row: weights with which one may bring itself into play, and how often that range is halved.
+_LEAST_WEIGHT, _MOST_WEIGHT, _HALVES = 0.02, 2.0, 5
+_EDGE, _FURTHER = (0.0, 0.5, 0.8, 0.95), (0.0, -0.1, -0.2, -0.3)  # of the way to where the unit in front turns off
+_NEARER = np.geomspace(1e-6, 1.0, 61)  # of the way from the origin: of an input that is far out, nearer ones may do
 _TURNS = 4  # times that weights are brought into play: those of one turn may open the way to others
 _SCARCE, _EACH = 0.02, 10  # share of the rows below which what brings two units into play is scarce; rows kept of it
 _SEEN = 4  # rows that bring a weight into play: fewer are too few
 _MIXED = 16  # corners for each unit in front, twice: of 30-13-7-7-1, one unit was on in one corner of a hundred
 _SPREAD = 2000  # inputs near and far: of 5-15-10-1, units that are on for one in two thousand were missed without them
 _WRONG = 1e-7  # relative error of a row that contradicts: measured 1e-15 … 1e-10 where nothing is missing
+# How far beyond the rows asked so far an input is to be, over where they end; nodes of the search for it, and searches,
+# each beyond the last; rows asked beside one that differs.
+_BEYOND, _NODES, _SEARCHES, _BESIDE = 1e-3, 60, 4, 5
 _LOOSE = 1e-5  # and in a corner far out, where the errors of large networks show: measured up to 1e-8
 
 
@@ -76,7 +82,7 @@ def covering(net: DeepNetwork, X: Array, most: int, rng: np.random.Generator) ->
 def played(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, Pairs | None]:
     """The network, right also where the box was asked for the first time; pairs to look between where it is not."""
     near, y = _near(at)
-    slack = max(_WRONG, 100.0 * float(np.quantile(error(net, near, y), 0.9)))
+    slack = _slack(net, near, y)
     net = into_units(at, net, near, y, slack)
     for _ in range(_TURNS):
         net, P, wrong, changed = _brought(at, net, slack)
@@ -90,6 +96,22 @@ def played(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, Pairs | None]:
     if not wrong.any():
         return net, None
     return net, _between(at, P[wrong], near)
+
+
+def rejoined(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, bool]:
+    """The network with v·h in its units, as far as all rows asked allow it; whether it is right where these are off.
+
+    There the box was asked for the first time, and other weights may have shown.
+    """
+    near, y = _near(at)
+    slack = _slack(net, near, y)
+    net = into_units(at, net, near, y, slack)
+    return net, not (error(net, *_near(at)) > slack).any()
+
+
+def _slack(net: DeepNetwork, X: Array, Y: Array) -> float:
+    """The error of a row that contradicts."""
+    return max(_WRONG, 100.0 * float(np.quantile(error(net, X, Y), 0.9)))
 
 
 def _near(at: Inquiry) -> tuple[Array, Array]:
@@ -107,7 +129,7 @@ def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, 
     near, _ = _near(at)
     open_ = _unseen(net, near, at.rng)
     shown = _joint(net, open_, near, at.rng)
-    P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng)])
+    P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng), _beyond(net, near)])
     has = at.ask.digits(P)
     shown = _kept(shown, has)
     P, Y = at.ask.answered(P)
@@ -115,10 +137,32 @@ def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, 
     changed = bool(wrong.any())
     at.tell(f"  {len(open_)} weights idle: {int(wrong.sum())} of {len(P)} rows differ")
     if changed:
-        net = _weighed(_started(net, shown, wrong), [place for place, _ in shown], P, Y)
+        net = _weighed(_started(net, shown, wrong), open_, P, Y)
+        net = _completed(at, net, P[error(net, P, Y) > slack], slack)
         wrong = error(net, P, Y) > slack
         at.tell(f"  {int(wrong.sum())} of {len(P)} rows still differ")
     return net, P, wrong, changed
+
+
+def _completed(at: Inquiry, net: DeepNetwork, out: Array, slack: float) -> DeepNetwork:
+    """With one more unit in place of v·h, if that is off at all rows asked that differ, and on at the others.
+
+    ``out``: some that do; beside them there are more.
+    """
+    if not len(out) or not net.head.v.any():
+        return net
+    out = np.repeat(out[at.rng.permutation(len(out))[:4]], _BESIDE, axis=0)
+    far = np.geomspace(1e-4, 1e-2, _BESIDE)[np.arange(len(out)) % _BESIDE] * np.linalg.norm(out, axis=1)
+    at.ask.answered(out + far[:, None] * at.rng.normal(size=out.shape) / np.sqrt(at.dim))
+    X, Y = at.ask.data()
+    size = 1.0 + np.linalg.norm(X, axis=1) / np.sqrt(X.shape[1])
+    level = slack * size * float((np.abs(Y[:, 0]) / size).max())
+    off = np.abs(net(X).reshape(Y.shape) - Y)[:, 0] > level
+    head = seldom_off(net.head, Known(at.dim, net.layers)(X), Y[:, 0], off, level) if at.ask.plain else None
+    if head is None:
+        return net
+    at.tell(f"  {int(off.sum())} rows show one more unit, which is on at all others")
+    return DeepNetwork(net.layers, head)
 
 
 def cornered(at: Inquiry, net: DeepNetwork) -> Pairs | None:
@@ -151,24 +195,31 @@ def _kept(shown: list[tuple[_Place, Array]], has: Mask) -> list[tuple[_Place, Ar
 class _Place:
     """The weight from unit j to unit i of a layer, and the side of i on which it is to count.
 
-    ``weight``: that with which there is such an input, where there is none without it.
+    ``weight``: that with which there is such an input, where there is none without it. j = −1: any input.
     """
 
     layer: int
     i: int
-    j: int
+    j: int = -1
     side: float = 1.0
     weight: float = 0.0
 
 
 def _unseen(net: DeepNetwork, X: Array, rng: np.random.Generator) -> list[_Place]:
-    """Weights that too few rows bring into play; beside a linear part v·h, also those of units seldom off with j on."""
+    """Weights that too few rows bring into play; and those of several units of the last layer seldom off with j on.
+
+    Where j is on, so are all of these: only the sum of their weights from j counts, as long as none of them is off.
+    With more of them than outputs, or beside a linear part v·h, their weights cannot be told apart.
+    """
     counts, found = _together(net, X), []
     for k, count in enumerate(counts, 1):
         found += [_Place(k, int(i), int(j)) for i, j in np.argwhere(count < _SEEN)]
-    if net.head.v.any() and counts:
+    if counts:
         on = (before(net, X)[-2] > 0.0).sum(axis=0)
-        found += [_Place(len(counts), int(i), int(j), -1.0) for i, j in np.argwhere(on - counts[-1] < _SEEN)]
+        always, left = on - counts[-1] < _SEEN, bool(net.head.v.any())
+        if not left:
+            always &= (counts[-1] >= _SEEN) & (always.sum(axis=0) > (net.q or 1))
+        found += [_Place(len(counts), int(i), int(j), -1.0) for i, j in np.argwhere(always)]
     return [found[i] for i in rng.permutation(len(found))[:_PAIRS]]
 
 
@@ -183,9 +234,10 @@ def _started(net: DeepNetwork, shown: list[tuple[_Place, Array]], wrong: Mask) -
 
 
 def _weighed(net: DeepNetwork, places: list[_Place], X: Array, Y: Array) -> DeepNetwork:
-    """The idle weights by least squares on rows that bring them into play: f is linear in each, and in v."""
+    """The idle weights by least squares on rows that bring some of them into play: f is linear in each, and in v."""
     places = list({(p.layer, p.i, p.j): p for p in places}.values())
-    free = sorted({p.j for p in places if p.side < 0.0})
+    free = sorted({p.j for p in places if p.side < 0.0}) if net.head.v.any() else []
+    size = 1.0 + np.linalg.norm(X, axis=1) / np.sqrt(X.shape[1])  # far out f is large, and so are its errors
     for _ in range(4 if places else 0):
         sweeps = Sweeps(net, X)
         columns = []
@@ -195,8 +247,8 @@ def _weighed(net: DeepNetwork, places: list[_Place], X: Array, Y: Array) -> Deep
             signals = sweeps.signals(G)
             own = [signals[p.layer][:, p.i] * sweeps.h[p.layer][:, p.j] for p in places]
             own += [sweeps.h[-2][:, j] * float(q == r) for j in free for r in range(Y.shape[1])]
-            columns.append(np.stack(own, axis=1))
-        J, r = np.concatenate(columns), (Y - sweeps.value).T.ravel()
+            columns.append(np.stack(own, axis=1) / size[:, None])
+        J, r = np.concatenate(columns), ((Y - sweeps.value) / size[:, None]).T.ravel()
         change = np.linalg.lstsq(J, r, rcond=1e-12)[0]
         maps = [(np.array(W), b) for W, b in net.maps]
         for p, value in zip(places, change):
@@ -260,28 +312,48 @@ def _climb(net: DeepNetwork, places: list[_Place], old: Array, rng: np.random.Ge
 
 
 def _reached(net: DeepNetwork, place: _Place) -> tuple[_Place, Array | None]:
-    """An input for one place by branch and bound; where there is none without the weight, with one that opens it."""
+    """An input for one place by branch and bound; where there is none without the weight, with one that opens it.
+
+    Then with the least that does: where it opens the place, every larger one does, too.
+    """
     layers = list(net.hidden[: place.layer + 1])
     x, sure = reach(layers, place.i, place.side, place.j)
     if x is not None or not sure or place.side < 0.0:
-        return place, x
+        return place, None if x is None else _nearer(layers, place, x)
     W, b = layers[-1]
-    for share in _WEIGHTS:
-        V = np.array(W)
-        V[place.i, place.j] = share * float(np.linalg.norm(W[place.i]))
-        x, sure = reach([*layers[:-1], (V, b)], place.i, 1.0, place.j)
+    V, size = np.array(W), float(np.linalg.norm(W[place.i]))
+    low, high, best = _LEAST_WEIGHT, _MOST_WEIGHT, None
+    for turn in range(_HALVES + 1):
+        share = float(np.sqrt(low * high)) if turn else high
+        V[place.i, place.j] = share * size
+        x, _ = reach([*layers[:-1], (V, b)], place.i, 1.0, place.j)
         if x is not None:
-            return replace(place, weight=float(V[place.i, place.j])), x
-    return place, None
+            place, best, high = replace(place, weight=share * size), _nearer([*layers[:-1], (V, b)], place, x), share
+        elif not turn:
+            break
+        else:
+            low = share
+    return place, best
+
+
+def _nearer(layers: list[tuple[Array, Array]], place: _Place, x: Array) -> Array:
+    """x, or an input on the way to it from the origin that does as well: far out, answers have fewer digits."""
+    X = _NEARER[:, None] * x
+    *_, front, z = Known(len(x), tuple(layers)).before(X)
+    good = np.flatnonzero((place.side * z[:, place.i] > 0.0) & (True if place.j < 0 else front[:, place.j] > 0.0))
+    # not the first of them: there it is on the edge
+    return np.asarray(X[min(good[0] + 1, len(X) - 1)] if len(good) and good[0] + 1 in good else x)
 
 
 def _towards(net: DeepNetwork, place: _Place, x: Array) -> Array:
-    """x, and nearer to the edge at which unit j turns off: there the weight matters little, and i stays as it is."""
-    if place.weight:
-        return np.asarray(x[None])
+    """x, and nearer to the edge at which unit j turns off: there the weight matters little, and i stays as it is.
+
+    Where the weight is what turns i on, further from that edge.
+    """
     g = _gradient(net, x, place.layer - 1, place.j)
     z = before(net, x[None])[place.layer - 1][0, place.j]
-    return np.stack([x - share * z / max(float(g @ g), 1e-300) * g for share in (0.0, 0.5, 0.8, 0.95)])
+    shares = _FURTHER if place.weight else _EDGE
+    return np.stack([x - share * z / max(float(g @ g), 1e-300) * g for share in shares])
 
 
 def _gradient(net: DeepNetwork, x: Array, layer: int, unit: int) -> Array:
@@ -291,6 +363,27 @@ def _gradient(net: DeepNetwork, x: Array, layer: int, unit: int) -> Array:
     for k in range(layer - 1, -1, -1):
         g = (g * (zs[k][0] > 0.0)) @ net.hidden[k][0]
     return np.asarray(g)
+
+
+def _beyond(net: DeepNetwork, X: Array) -> Array:
+    """Inputs at which v·h is lower than at all rows of X, or higher; none where branch and bound proves it.
+
+    If all of v is one unit that was on at all rows, v = aw, that unit is off beyond them, if anywhere. The signs of the
+    other units are those by which the rows keep v_ξ·h from going far to one side.
+    """
+    H, found = Known(net.d, net.layers)(X), []
+    for v in one_sided(net.head, H) if net.head.v.any() and net.m <= _MOST else []:
+        low, best = float((H @ v).min()), None
+        for _ in range(_SEARCHES):
+            layers = [*net.layers, (-v[None], np.array([low - _BEYOND * (1.0 + abs(low))]))]
+            x, _ = reach(layers, 0, nodes=_NODES)
+            if x is None:
+                break
+            best = _nearer(layers, _Place(len(layers) - 1, 0), x)
+            low = float(Known(net.d, net.layers)(best[None])[0] @ v)
+        if best is not None:
+            found.append(best)
+    return np.reshape(found, (-1, net.d))
 
 
 def _corners(net: DeepNetwork, rng: np.random.Generator) -> Array:

@@ -43,7 +43,7 @@ def last_layer(at: Inquiry) -> Found | None:
     pair = parallels(at.known, at.rng)
     if pair is None:
         return None
-    at.mark = len(at.ask.log)
+    at.mark = at.ask.mark
     return _Single(at).all(*pair)
 
 
@@ -121,7 +121,7 @@ class _Single:
         reach = float(np.linalg.norm(at.known(np.concatenate([starts, ends])), axis=1).max())
         error = np.linalg.norm([a * u.error for a, u in zip(self.a, self.units)]) * reach
         floor = Noise(np.full(1, 3.0 * error), np.zeros(1)) if self.units else None
-        before = len(at.ask.log)
+        before = at.ask.mark
         some, starts, ends = at.ask.within(starts, ends, scale)
         charts = [chart for chart, has in zip(charts, some) if has]
         found = segments(self.left, starts, ends, scale, _MOST * len(starts), floor)

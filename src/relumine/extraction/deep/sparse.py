@@ -28,6 +28,9 @@ _MOST = 400  # balls in which the box may be asked, for each number of units
 _FIRST, _MORE = 60, 40  # of them at first, where h moves in the most directions; each further time
 _ASIDE = 1e-2  # how far from a kink of a unit corners are looked for, over the size of x
 _EACH = 6  # points for each weight that no kink has shown
+# Share of the points that may say something else of it. In the third layer of 100-16×8-1, whose first layer was known
+# to 2e-9, one of 42 was off by more than the others.
+_FEW = 0.1
 # Such weights of which a proof is looked for that they never count, and units of all layers up to which it is.
 _PROOFS, _SMALL = 24, 80
 
@@ -189,16 +192,20 @@ class Gradients:
 
     @staticmethod
     def _solve(V: Array, known: Mask, j: int, rows: Array) -> None:
-        """Σ_l c_l δ_lj = t for the open weights of unit j in front, rows (c, t); they are known once two rows agree."""
+        """Σ_l c_l δ_lj = t for the open weights of unit j in front, rows (c, t); known once rows agree, but for few."""
         lack = np.flatnonzero(~known[:, j])
         size = np.maximum(np.linalg.norm(rows[:, :-1], axis=1, keepdims=True), 1e-300)
         A, t = rows[:, lack] / size, rows[:, -1] / size[:, 0]
-        if len(A) < len(lack) + 1 or np.linalg.matrix_rank(A, 1e-6) < len(lack):
-            return
-        delta = np.linalg.lstsq(A, t, rcond=None)[0]
-        if np.abs(A @ delta - t).max() <= FITS * max(float(np.abs(delta).max()), FITS):
-            V[lack, j] += delta
-            known[lack, j] = True
+        for _ in range(1 + int(_FEW * len(A))):
+            if len(A) < len(lack) + 1 or np.linalg.matrix_rank(A, 1e-6) < len(lack):
+                return
+            delta = np.linalg.lstsq(A, t, rcond=None)[0]
+            off = np.abs(A @ delta - t)
+            if off.max() <= FITS * max(float(np.abs(delta).max()), FITS):
+                V[lack, j] += delta
+                known[lack, j] = True
+                return
+            A, t = np.delete(A, off.argmax(), axis=0), np.delete(t, off.argmax())
 
     def measure(self, score: Array, count: int) -> int:
         """The box in new balls, those with the highest score; how many were tried."""

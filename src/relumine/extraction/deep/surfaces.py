@@ -46,17 +46,25 @@ class Lift:
         # for each unit of all layers its entry of φ; none for those further in front
         layers = [len(b) for _, b in known.layers]
         entries = [np.full(k, -1) for k in layers[:-1]]
-        entries += [self.m + np.arange(k) for k in layers[-1:]] + [np.arange(self.m)]
-        if len(layers) > 1:  # what is passed on changes where the unit in front does
-            front = passed(*known.layers[-1])
+        entries += [self.m + np.arange(k) for k in layers[-1:]]
+        for k in range(len(layers) - 1, 0, -1):  # what is passed on changes where the unit in front does
+            front = passed(*known.layers[k])
             on = np.flatnonzero(front >= 0)
-            entries[-3][front[on]], entries[-2][on] = self.m + on, -1
+            entries[k - 1][front[on]], entries[k][on] = entries[k][on], -1
+        entries.append(np.arange(self.m))
         self.entry = np.concatenate(entries)
 
     def __call__(self, X: Array, s: Array) -> Array:
         """φ at the rows of X, (n, m + width + 1)."""
         H = self.known(X)
         return np.column_stack([np.maximum(s * (H @ self.V.T + self.c), 0.0), H, np.ones(len(X))])
+
+    def touches(self, x: Array) -> bool:
+        """Whether x is on a hyperplane of a known unit, or of one of the open layer."""
+        _, _, _, rows, offsets = self.all.region(x)
+        size = np.linalg.norm(rows, axis=1)
+        near = np.abs(rows @ x + offsets) <= 1e-7 * size * (1.0 + np.linalg.norm(x))
+        return bool(near[size > 0.0].any())
 
     def slopes(self, theta: Array, s: Array, X: Array, at: Regions) -> Array:
         """The gradients of θ·φ at the rows of X, (n, d), in their regions; ``theta`` and ``s`` may be one each."""

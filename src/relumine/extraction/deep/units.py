@@ -62,6 +62,7 @@ class Layer:
         self.witnesses: list[Witness] = []
         self.units: list[Unit] = []
         self.tried: set[int] = set()
+        self.measured: list[tuple[Witness, float]] = []  # kinks with the slopes on both sides, and their error
         # only up: down, units in front may turn off
         self.plan = np.abs(rng.normal(size=(_SKETCH + 1, known.width)))
 
@@ -213,6 +214,7 @@ class Layer:
         if result is None:
             return None
         normal, noise = result
+        self.measured.append((best, noise))
         size = float(np.linalg.norm(normal))
         if size <= 20.0 * noise:
             return None

@@ -20,7 +20,6 @@ _FAR = 100.0  # distance from the origin over √d at which a ray ends: nearly a
 _BEHIND = 1e-7  # how far behind an edge the next region is looked up, over the size of x
 _THIN = 1e-6  # of a region, over the size of x: there two hyperplanes meet
 _TRIES = 4  # for each place of a walk
-_CROSSINGS = 60  # hyperplanes that a ray may cross
 _NEW, _OLD = 1e-3, 1e-7  # the free share of what changes at a hyperplane from which it can be measured; that is none
 
 
@@ -116,11 +115,14 @@ class Crossing:
     depth: float
 
 
-def rays(surface: Surface, X: Array, units: NDArray[np.intp], rng: Rng) -> list[Crossing]:
-    """From each row of X in the surface towards where one of the ``units`` changes sides, as far as all is known."""
+def rays(surface: Surface, X: Array, units: NDArray[np.intp], rng: Rng, most: int) -> list[Crossing]:
+    """From each row of X in the surface towards where one of the ``units`` changes sides, as far as all is known.
+
+    ``most``: hyperplanes that a ray may cross.
+    """
     lift, found = surface.lift, list[Crossing]()
     T, S = surface.theta[None], surface.s[None]
-    for _ in range(_CROSSINGS):
+    for _ in range(most):
         if not len(X):
             break
         at = lift.all.regions(X)

@@ -187,7 +187,7 @@ class _Looks:
         self.cleared = False
         self.open = 0  # looks after which the signs of all units stayed open
         self.turn, self.quiet, self.before = -1, 0, -1  # looks so far, those without a new unit, units before
-        at.mark = len(at.ask.log)
+        at.mark = at.ask.mark
 
     def all(self, given: list[Line]) -> Found | list[tuple[Array, Array]]:
         """The network, if this layer is the last; else what the layer may be. Called again, it looks on."""
@@ -213,6 +213,8 @@ class _Looks:
                     layer.clear()
                     units, self.cleared = layer.accepted, True
                 options = self.options(units)
+                if not k:
+                    self.at.measured = layer.measured
                 if options:
                     return options
                 patience = 1 if len(units) > self.at.known.width else _OPEN

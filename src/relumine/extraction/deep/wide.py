@@ -9,13 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from relumine.arrays import Array
+from relumine.extraction.deep.again import everywhere, measured_again
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.confirm import Found
 from relumine.extraction.deep.following import followed, holds
-from relumine.extraction.deep.further import Next, ended, everywhere, measured_again, on_known, rebased
+from relumine.extraction.deep.further import Next, ended, rebased
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
-from relumine.extraction.deep.passing import passing
+from relumine.extraction.deep.passing import Chain
 from relumine.extraction.deep.places import breaks, chords
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
@@ -95,27 +96,32 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         at.doubtful |= not all(u.known.all() for u in units)
         precise = True
         if xi is None:
-            begun = _passed(at, V, c, free, turns)
+            passed = _passed(at, V, c, free, turns)
+            if isinstance(passed, Found):
+                return passed
+            begun = passed
             continue
         at.known, begun = Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c))), []
         at.say(f"layer {k}: {len(c)} units")
-        if search.rough:  # weights by gradients have fewer digits
-            at.doubtful |= not measured_again(at, search.rough)
+        at.doubtful |= not measured_again(at)
 
 
-def _passed(at: Inquiry, V: Array, c: Array, free: list[Witness], turns: int) -> list[Surface]:
-    """One more known layer, with units that no input turns off beside those that show; units of the next one."""
-    front, k = at.known, len(at.known.layers) + 1
+def _passed(at: Inquiry, V: Array, c: Array, free: list[Witness], turns: int) -> Found | list[Surface]:
+    """Known layers, with units that no input turns off beside those that show; units of the next one behind them."""
+    chain, surfaces = Chain(at.known, [(V, c)]), list[Surface]()
     try:
-        at.known = passing(front, V, c)
-        search = Next(at, free, True)
-        found = search.passed(front, V, c, turns)
+        while chain.layers:
+            if len(chain.known.layers) >= _DEPTH:
+                raise Stop(f"more than {_DEPTH} layers")
+            at.known = chain.known
+            search = Next(at, free, True, surfaces)
+            found = search.passed(chain, turns)
+            if isinstance(found, Found):
+                return found
+            chain, surfaces, free = *found, search.free
     finally:
-        at.known = front
-    at.known = Known(at.dim, (*front.layers, (found.W, found.b)))
-    at.doubtful |= found.on > 0  # some input may turn them off, after all
-    at.say(f"layer {k}: {len(c)} units, and {found.on} that no input seems to turn off")
-    return found.surfaces
+        at.known = chain.front
+    return surfaces
 
 
 def _wide(at: Inquiry) -> bool:
@@ -135,7 +141,7 @@ class _Surfaces:
         self.bent: dict[int, Array] = {}  # for each line its points at which a unit in front changes sides
         self.tried: set[int] = set()
         self.mine: set[int] = set()
-        at.mark = len(at.ask.log)
+        at.mark = at.ask.mark
 
     def all(self, turns: int) -> Found | Known:
         """The network, if this layer is the last; else the known layers, with signs, in front of it."""
@@ -197,7 +203,7 @@ class _Surfaces:
         found = segments(at.ask, starts, ends, min(length, float(np.sqrt(at.dim))), _MOST * len(starts))
         pieces = [Chord(chart, segment, 0) for chart, segment in zip(charts, found)]
         new = [w for piece in pieces for w in witnesses_of(piece)]
-        self.free = self.free + [w for w in new if not on_known(self.lift, w.point)]
+        self.free = self.free + [w for w in new if not self.lift.touches(w.point)]
 
     def trace(self) -> None:
         """Follow the surface of every kink that is on none yet, the clearest first."""

@@ -41,7 +41,7 @@ class Witness:
 
     ``room``: the gap, or less where the line is nearly parallel to the unit, which is then near in other directions.
     ``error``: of that jump; ``sigma``: of the answers; ``base``: the answers at x* ∓ `SIDE` gaps; ``size``: of the
-    answers near by, where they are not all of them.
+    answers near by, where they are not all of them; ``slopes`` (2, k): along the columns of the chart's E at these two.
     """
 
     chord: Chord
@@ -57,11 +57,17 @@ class Witness:
     sketch: Array = field(default_factory=lambda: np.zeros(0))
     noise: float = 0.0
     owner: int = -1
+    slopes: Array | None = None
 
     @property
     def clarity(self) -> float:
         """How much f bends over the gap, over the size of the answers: what differences have digits for."""
         return self.room * abs(self.jump) / max(abs(self.base[0]), abs(self.base[1]), self.size, 1e-300)
+
+    @property
+    def rounding(self) -> bool:
+        """Whether f bends over the gap by no more than its rounding: far out, short stretches may seem to."""
+        return self.gap * abs(self.jump) <= ROUNDING * max(abs(self.base[0]), abs(self.base[1]), self.size)
 
     def narrow(self, slope: float) -> bool:
         """Less room where the jump along another direction is much larger than along the chord; whether much less.
@@ -77,6 +83,12 @@ class Witness:
     def behind(self, chart: Chart) -> Witness:
         """The same kink in another chart."""
         return replace(self, chord=Chord(chart, self.chord.segment, self.chord.index))
+
+    @property
+    def sides(self) -> Array:
+        """The two points x* ∓ `SIDE` gaps, (2, d)."""
+        side = SIDE * self.gap * self.along
+        return np.stack([self.point - side, self.point + side])
 
     @property
     def height(self) -> Array:
@@ -103,10 +115,10 @@ def witnesses_of(chord: Chord, scale: float = 0.0) -> list[Witness]:
     ]
 
 
-def jumps(
+def slopes(
     ask: Ask, found: list[Witness], directions: list[Array], shrink: float = 0.4, known: bool = False
 ) -> list[tuple[Array, float]]:
-    """Jump of the derivative at each kink along the rows of ``directions`` (k, d), and its rounding error per unit.
+    """Derivatives on both sides of each kink along the rows of ``directions`` (k, d), (2, k), and their rounding error.
 
     Two base points, x* ± side; at each the derivative along every direction by one difference: 2(k + 1) queries. Two
     less for each kink where the base points are ``known``, from the chord.
@@ -115,25 +127,31 @@ def jumps(
         return []
     rows, steps = [], []
     for w, D in zip(found, directions):
-        side, step = SIDE * w.gap * w.along, _STEP * shrink * w.room
+        step = _STEP * shrink * w.room
         lengths = np.linalg.norm(D, axis=1)
         moves = step * D / lengths[:, None]
-        for base in (w.point - side, w.point + side):
+        for base in w.sides:
             rows += [base + moves] if known else [base[None, :], base + moves]
         steps.append((step, lengths))
     y = ask(np.concatenate(rows))
     out, at = [], 0
     for w, D, (step, lengths) in zip(found, directions, steps):
         k = len(D) if known else len(D) + 1
-        before, after = y[at : at + k], y[at + k : at + 2 * k]
+        both = y[at : at + 2 * k].reshape(2, k)
         at += 2 * k
         if known:
-            before, after = np.append(w.base[0], before), np.append(w.base[1], after)
-        slope = ((after[1:] - after[0]) - (before[1:] - before[0])) / step
-        size = max(float(np.abs(before).max()), float(np.abs(after).max()), w.size)
+            both = np.column_stack([w.base, both])
+        size = max(float(np.abs(both).max()), w.size)
         level = max(ROUNDING * size, _NOISY * w.sigma)  # inputs are rounded, too, in coordinates far from standard
-        out.append((slope * lengths, level / step * float(np.median(lengths))))
+        out.append(((both[:, 1:] - both[:, :1]) / step * lengths, level / step * float(np.median(lengths))))
     return out
+
+
+def jumps(
+    ask: Ask, found: list[Witness], directions: list[Array], shrink: float = 0.4, known: bool = False
+) -> list[tuple[Array, float]]:
+    """Jump of the derivative at each kink along the rows of ``directions``, (k,), and its rounding error: `slopes`."""
+    return [(both[1] - both[0], noise) for both, noise in slopes(ask, found, directions, shrink, known)]
 
 
 def measure(ask: Ask, w: Witness, rng: np.random.Generator) -> tuple[Array, float] | None:
@@ -145,9 +163,10 @@ def measure(ask: Ask, w: Witness, rng: np.random.Generator) -> tuple[Array, floa
     """
     E = w.chord.chart.E.T  # (k, d)
     lengths = np.linalg.norm(E, axis=1)
-    ((normal, noise),) = jumps(ask, [w], [E], 1.0)
+    ((both, noise),) = slopes(ask, [w], [E], 1.0)
     suspects = [np.arange(len(E))]
     for attempt in range(5):
+        normal = both[1] - both[0]
         signs = [rng.uniform(0.5, 1.5, size=len(block)) / lengths[block] for block in suspects]
         combined = np.array([sign @ E[block] for sign, block in zip(signs, suspects)])
         ((value, level),) = jumps(ask, [w], [combined], 0.3)
@@ -156,13 +175,14 @@ def measure(ask: Ask, w: Witness, rng: np.random.Generator) -> tuple[Array, floa
         slack = 8.0 * (level + noise * np.sqrt(most) / float(np.median(lengths)))
         suspects = [block for block, v, e in zip(suspects, value, wanted) if abs(v - e) > slack]
         if not suspects:
+            w.slopes = both
             return normal, noise
         if not attempt and most > _BLOCK:
             suspects = np.array_split(suspects[0], most // _BLOCK)
             continue
         again = np.concatenate(suspects)
-        ((entries, level),) = jumps(ask, [w], [E[again]], 0.1 ** max(attempt, 1))
-        normal[again], noise = entries, max(noise, level)
+        ((entries, level),) = slopes(ask, [w], [E[again]], 0.1 ** max(attempt, 1))
+        both[:, again], noise = entries, max(noise, level)
     return None
 
 

@@ -1,0 +1,158 @@
+"""The signs of a layer's units behind two or more known layers, and whether these units are all.
+
+Gradients in balls around corners (`sparse`) tell most signs. What they leave open is told by the gradients that the
+other units explain, and a unit without which all are explained is none of this layer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from relumine.arrays import Array
+from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.climb import furthest, headless
+from relumine.extraction.deep.inquiry import Inquiry, Mask, Pairs
+from relumine.extraction.deep.sparse import Gradients
+from relumine.extraction.deep.surfaces import Lift
+from relumine.extraction.deep.units import Unit
+from relumine.extraction.deep.witnesses import Witness
+
+_NEXT = 60  # kinks next to which it is asked whether a unit is missing
+_CROSSED = 12  # weights that are open for which kinks are looked for at a time
+# Gradients on a side of a unit, at the least, that others explain where it is off; share that they may not.
+_FIT, _MISFIT = 5, 0.02
+# Gradients on its other side, at the least, that they do not explain if it is on there. For units of the third layer of
+# 12-6×6-1 that are seldom on they were 3 and 13, beside more than 330 on the side where these are off.
+_NEEDED = 3
+_BLIND = 4  # times that kinks are looked for where weights count that neither kinks nor gradients show
+
+
+class Signs:
+    """What gradients say about the units of the layer behind the known ones; measured once, whatever these are.
+
+    ``open``: whether only signs are; ``missing``: stretches on which a unit that is missing changes sides.
+    """
+
+    def __init__(self, at: Inquiry) -> None:
+        self.at, self.gradients = at, Gradients(at)
+        self.open = False
+        self.missing: Pairs | None = None
+        self.blind = 0  # times that kinks were looked for where weights count that none has shown
+        self.shown: list[Array] = []  # inputs at which the box depended on more than some set of units
+
+    def told(self, units: list[Unit], free: list[Witness]) -> tuple[list[Unit], Array] | None:
+        """The units with their signs ξ, once the box depends on nothing else, also next to the kinks ``free``.
+
+        A surface further behind may have been followed far enough to pass for a unit, but part of it is not known as a
+        rule. What it leaves open then hides what gradients say about the others, so these are tried alone, too.
+        """
+        sure, others = [u for u in units if u.known.all()], [u for u in units if not u.known.all()]
+        return self._of(units, free) or (self._of(sure, free, others) if sure and others else None)
+
+    def _of(
+        self, units: list[Unit], free: list[Witness], others: Sequence[Unit] = ()
+    ) -> tuple[list[Unit], Array] | None:
+        """These with their signs, but for those that are further behind; None: something is open.
+
+        ``others`` are not to be of this layer: gradients on both of their sides must be explained without them.
+        """
+        for _ in range(2):
+            V, c, known = arrays(units)
+            xi, left = self.gradients.signs(V, c, known, [u.points for u in units])
+            self.open = xi is not None
+            if xi is None or left.all():
+                return None
+            xi = np.where(left, self.sides(V, c, xi, known, left), xi)
+            if np.isnan(xi).any():
+                return None
+            if xi.all():
+                return self._weighed(units, V, c, xi, known, free) if self._idle(units, xi, others) else None
+            units = [u for u, sign in zip(units, xi) if sign]
+        return None
+
+    def _idle(self, units: list[Unit], xi: Array, others: Sequence[Unit]) -> bool:
+        """Whether the units explain what gradients show on both sides of each of the others."""
+        left = np.arange(len(units) + len(others)) >= len(units)
+        V, c, known = arrays([*units, *others])
+        return not others or not self.sides(V, c, np.append(xi, np.zeros(len(others))), known, left).any()
+
+    def sides(self, V: Array, c: Array, xi: Array, known: Mask, left: Mask) -> Array:
+        """The signs (m,) of units that are ``left`` open, by the gradients that the others explain; 0 for those others.
+
+        0 also for one that is further behind; not a number: still open. What gradients say of one is hidden where
+        another one that is open is on: so each is guessed, and then told with the guesses of the others.
+        """
+        guess, signs = np.where(left, 0.0, xi), np.zeros(len(c))
+        open_ = np.flatnonzero(left).tolist()
+        if len(open_) > 1:
+            H, fits = self._explained(V, c, guess, known)
+            guess[open_] = [np.nan_to_num(side(H @ V[i] + c[i] > 0.0, fits, guess=True)) for i in open_]
+        for i in open_:
+            H, fits = self._explained(V, c, np.where(np.arange(len(c)) == i, 0.0, guess), known)
+            signs[i] = side(H @ V[i] + c[i] > 0.0, fits)
+            self.at.tell(
+                f"   without a unit: {int(fits.sum())} of {len(fits)} gradients fit, its sign is {signs[i]:.0f}"
+            )
+        return signs
+
+    def _explained(self, V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, Mask]:
+        """h (n, width) where few units are on, and whether those with a sign explain the gradient there."""
+        use = xi != 0.0
+        return self.gradients.told(V[use], c[use], xi[use], known[use])
+
+    def _weighed(
+        self, units: list[Unit], V: Array, c: Array, xi: Array, known: Mask, free: list[Witness]
+    ) -> tuple[list[Unit], Array] | None:
+        """The units with the weights that no kink shows, once these are known and the box depends on nothing else."""
+        hidden = int((~known).sum())
+        V, known = self.gradients.weights(V, c, xi, known)
+        self.at.tell(f"   {hidden} weights no kink shows, {int((~known).sum())} of them open")
+        if not known.all() and self.blind < _BLIND:
+            self.blind, self.missing = self.blind + 1, self._crossing(V, c, known)
+            return None
+        units = [replace(u, w=w, known=seen) for u, w, seen in zip(units, V, known)]
+        return (units, xi) if self._whole(V, c, xi, known, free) else None
+
+    def _crossing(self, V: Array, c: Array, known: Mask) -> Pairs:
+        """Pairs of inputs on both sides of units with a weight that is open, its unit in front on at both."""
+        open_ = np.argwhere(~known)
+        open_ = open_[self.at.rng.permutation(len(open_))[:_CROSSED]]
+        T, front = np.column_stack([V, c])[open_[:, 0]], np.eye(V.shape[1] + 1)[open_[:, 1]]
+        T /= np.linalg.norm(T, axis=1, keepdims=True)
+        net = headless(self.at.known)
+        return furthest(net, front - T, self.at.rng), furthest(net, front + T, self.at.rng)
+
+    def _whole(self, V: Array, c: Array, xi: Array, seen: Mask, free: list[Witness]) -> bool:
+        """Whether the box depends on nothing but these units, also next to kinks that they do not explain."""
+        at, known = self.at, Known(self.at.dim, (*self.at.known.layers, (xi[:, None] * V, xi * c)))
+        surfaces = Lift(known)
+        rest = [w for w in free if not surfaces.touches(w.point)]
+        some = [rest[i] for i in at.rng.permutation(len(rest))[:_NEXT]]
+        _, fits = self.gradients.told(V, c, xi, seen)
+        whole = int((~fits).sum()) <= _MISFIT * len(fits) and at.complete(known, some, self.shown)
+        if not whole and at.beside is not None:
+            self.shown += list(at.beside[0])
+            self.missing = at.narrowed(known)
+        at.tell(f"   {int(fits.sum())} of {len(fits)} gradients fit")
+        at.tell(f"   {len(c)} units, the box depends on {'nothing' if whole else 'something'} more")
+        return whole
+
+
+def side(up: Mask, fits: Mask, guess: bool = False) -> float:
+    """On which side a unit is on, ±1, by which gradients the others explain, and where it is ``up``; 0: further behind.
+
+    Where the others explain all gradients on one side of a unit and none on its other side, it is on there. Where they
+    do on both, it is further behind. Not a number: neither. ``guess``: on the side where it is off some suffice.
+    """
+    counts = [(int((here & fits).sum()), int((here & ~fits).sum())) for here in (up, ~up)]
+    idle = [yes >= _FIT and (guess or no <= _MISFIT * yes) for yes, no in counts]
+    needed = [no >= _NEEDED and not yes for yes, no in counts]
+    return 0.0 if all(idle) else 1.0 if needed[0] and idle[1] else -1.0 if idle[0] and needed[1] else np.nan
+
+
+def arrays(units: Sequence[Unit]) -> tuple[Array, Array, Mask]:
+    """V (m, width), c (m,) and which weights are known (m, width)."""
+    return np.array([u.w for u in units]), np.array([u.c for u in units]), np.array([u.known for u in units])
