@@ -1,7 +1,8 @@
 """Networks too deep, or too wide, to come back whole: how many layers are certain, and whether those are right.
 
-Eight hidden layers, random from `planted.deep` and trained for a moment with PyTorch; the networks of others are read
-from the folder RELUMINE_NETS/deep, if it is set, and left out otherwise.
+Eight hidden layers, random from `planted.deep`, and trained for a moment with PyTorch: from normal weights as large as
+He says, and from PyTorch's own start, whose small weights leave most units of later layers on, or off, at all inputs.
+The networks of others are read from the folder RELUMINE_NETS/deep, if it is set, and left out otherwise.
 """
 
 from __future__ import annotations
@@ -109,8 +110,13 @@ def looked_into(truth: rl.DeepNetwork, seed: int, limit: float) -> Row:
 
 def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[], Row]]]:
     seed, limit = settings["seed"], settings["limit"]
+    made: dict[str, Callable[[list[int]], rl.DeepNetwork]] = {
+        "random": lambda s: rl.planted.deep(s, rng=seed),
+        "trained from He's start": lambda s: taught(s, seed, gain=2.0**0.5),
+        "trained from PyTorch's start": lambda s: taught(s, seed),
+    }
     for name, sizes in settings["shapes"].items():
-        for how, make in (("random", lambda s: rl.planted.deep(s, rng=seed)), ("trained", lambda s: taught(s, seed))):
+        for how, make in made.items():
 
             def work(name: str = name, sizes: list[int] = sizes, how: str = how, make: Any = make) -> Row:
                 return {"network": f"{name}, {how}"} | looked_into(make(sizes), seed, limit)
@@ -151,7 +157,7 @@ def elsewhere(report: Row) -> dict[str, str]:
     words = (
         "Networks that do not come back whole: how far it goes. *Right*: as many units as some input turns "
         "on (of the others that is proved, by branch and bound), each within 1e-6 of its counterpart but for weights "
-        "that are proved never to count. "
+        "that are proved never to count; the CPU time includes these proofs. "
         "*At most*: so long on the clock, on a machine busy with other work; one network each. "
         "`python -m benchmarks run --only deep_layers`."
     )
