@@ -25,7 +25,9 @@ from relumine.extraction.pieces import Noise
 
 _MATCH = 1e-6  # relative difference of two jumps that are one
 _SHARE = 0.5  # of the jumps of a chord that its parallel must have: the others are off its ends
-_LEAST = 3  # kinks that tell
+# Kinks that tell; pairs of parallel chords until so many were seen, some 70 rows each. With one pair, one of twenty
+# 10-10-10-1 was taken for deeper, which cost half as many rows again.
+_LEAST, _PAIRS = 3, 4
 _LOOKS = 40  # along more chords: 64 units took 12, most of them a few hundred rows
 _CHORDS = 4  # of a look
 _MOST = 8_000  # queries for a chord
@@ -40,11 +42,8 @@ _OTHER = 1e-3  # change of a jump at a known unit that shows layers behind this 
 
 def last_layer(at: Inquiry) -> Found | None:
     """The network, if the next layer is the last and all units in front of it can be on; None: not, or not sure."""
-    pair = parallels(at.known, at.rng)
-    if pair is None:
-        return None
     at.mark = at.ask.mark
-    return _Single(at).all(*pair)
+    return _Single(at).all()
 
 
 class _Single:
@@ -56,18 +55,30 @@ class _Single:
         self.a: list[float] = []
         self.sharp = _SHARP
 
-    def all(self, charts: list[Chart], starts: Array, ends: Array) -> Found | None:
+    def alike(self) -> list[Witness]:
+        """Kinks of parallel chords that bend by the same amounts; none where they do not, or where none can be had."""
+        at, seen, same, least = self.at, list[Witness](), 0, 0
+        for _ in range(_PAIRS):
+            pair = parallels(at.known, at.rng)
+            both = [] if pair is None else self.look(*pair)
+            if len(both) < 2:  # behind a link one may have no digits
+                return []
+            one, two = both
+            seen, same, least = [*seen, *one, *two], same + _matched(one, two), least + min(len(one), len(two))
+            at.tell(f"  layer 2: {same} of {least} jumps are the same on parallel chords")
+            if same < _SHARE * least:
+                return []
+            if same >= _LEAST:
+                return seen
+        return []
+
+    def all(self) -> Found | None:
         """The network, or None."""
         at, patience, stuck, sharp = self.at, _PATIENCE, 0, False
-        both = self.look(charts, starts, ends)
-        if len(both) < 2:  # behind a link one may have no digits
+        first = self.alike()
+        if not first:
             return None
-        one, two = both
-        same = _matched(one, two)
-        at.tell(f"  layer 2: {same} of {len(one)} and {len(two)} jumps are the same on parallel chords")
-        if same < max(_LEAST, _SHARE * min(len(one), len(two))):
-            return None
-        self.add([*one, *two])
+        self.add(first)
         pairs: Pairs | None = None
         for turn in range(_LOOKS):
             charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs)
@@ -76,7 +87,7 @@ class _Single:
                 at.tell("  layer 2: a unit bends the box by other amounts elsewhere")
                 return None
             new, pairs = self.add(seen), None
-            at.confirm(len(self.units), [*one, *two])
+            at.confirm(len(self.units), first)
             at.run.report("layer 2", turn, float("nan"), len(self.units))
             at.tell(f"  layer 2 turn {turn}: {len(self.units)} units, {len(seen)} kinks left")
             if new:
