@@ -277,6 +277,15 @@ def test_depth_from_parallel_lines(sizes, seed):
     assert is_deep(ask, domain, run, line) == (len(sizes) > 3)
 
 
+@pytest.mark.parametrize(("sizes", "seed"), [((20, 10, 10, 1), 171000), ((10, 10, 10, 1), 191027)])
+def test_few_kinks_on_the_first_parallel_lines_do_not_hide_what_they_are(sizes, seed):
+    """Of the first box, lines beside the first have no kink at first; of the second, two behind the first layer."""
+    truth = rl.planted.deep(sizes, rng=seed)
+    found = rl.extract(truth, dim=sizes[0], rng=seed + 1)
+    assert rl.metrics.parameter_error(truth, found.network) < 1e-6
+    assert found.queries <= 20 * truth.parameters
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_chords_lie_in_one_chart(depth):
     rng = np.random.default_rng(0)

@@ -24,9 +24,9 @@ _MANY = 0.5  # share of the entries of v from which they are a unit of their own
 _STARTS = 8  # rows from which inputs are looked for, four times as many at random
 _BEST = 12  # of what is found there that the box is asked at
 _SIGNS, _BLOCK = 16, 4096  # units of which all signs are tried, half a second, and so many of these at a time
-# Rows by which signs are chosen where a unit was on at all of them, and how many choices are tried: for a network that
-# was fitted to the digits the right one was the fiftieth.
-_SOME, _SIDES = 300, 64
+# Rows by which signs are chosen where a unit was on at all of them, and how many choices are tried. For networks that
+# were fitted to the digits the right one was the fiftieth; of two such units the 271st by 300 rows, the 98th by 3000.
+_SOME, _SIDES = 3000, 400
 _OFF, _ROWS = 3, 40  # rows at which a unit is off that tell its weights, at the least, and of which they are told
 
 

@@ -15,6 +15,7 @@ from relumine.arrays import Array
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import furthest, headless
 from relumine.extraction.deep.inquiry import Inquiry, Mask, Pairs
+from relumine.extraction.deep.lacking import one_more
 from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.surfaces import Lift
 from relumine.extraction.deep.units import Unit
@@ -27,6 +28,9 @@ _FIT, _MISFIT = 5, 0.02
 # Gradients on its other side, at the least, that they do not explain if it is on there. For units of the third layer of
 # 12-6×6-1 that are seldom on they were 3 and 13, beside more than 330 on the side where these are off.
 _NEEDED = 3
+# Balls in which the box is asked before a unit is looked for that is on in nearly all of them; those on each side of
+# every other unit: what is on at all of them cannot be told from it.
+_BALLS, _SIDE = 150, 12
 _BLIND = 4  # times that kinks are looked for where weights count that neither kinks nor gradients show
 
 
@@ -41,6 +45,7 @@ class Signs:
         self.open = False
         self.missing: Pairs | None = None
         self.blind = 0  # times that kinks were looked for where weights count that none has shown
+        self.tried = 0  # units beside which one more was looked for
         self.shown: list[Array] = []  # inputs at which the box depended on more than some set of units
 
     def told(self, units: list[Unit], free: list[Witness]) -> tuple[list[Unit], Array] | None:
@@ -51,6 +56,18 @@ class Signs:
         """
         sure, others = [u for u in units if u.known.all()], [u for u in units if not u.known.all()]
         return self._of(units, free) or (self._of(sure, free, others) if sure and others else None)
+
+    def lacking(self, units: list[Unit]) -> Array | None:
+        """±w (width,) of a unit beside these that is on nearly everywhere, if no signs fit without it."""
+        V, c, known = arrays(units)
+        if self.open or not known.all() or len(units) == self.tried:
+            return None
+        self.tried = len(units)
+        self.gradients.measure(self.gradients.rank, max(_BALLS - len(self.gradients.points), 0))
+        self.gradients.around(V, c, _SIDE)
+        found = one_more(self.gradients.points, V, c, self.at.rng)
+        self.at.tell(f"   one more unit that is nearly always on: {'no' if found is None else 'yes'}")
+        return None if found is None else found[1]
 
     def _of(
         self, units: list[Unit], free: list[Witness], others: Sequence[Unit] = ()

@@ -42,6 +42,7 @@ _WRONG = 1e-7  # relative error of a row that contradicts: measured 1e-15 … 1e
 # How far beyond the rows asked so far an input is to be, over where they end; nodes of the search for it, and searches,
 # each beyond the last; rows asked beside one that differs.
 _BEYOND, _NODES, _SEARCHES, _BESIDE = 1e-3, 60, 4, 5
+_LOOKED, _CLIMBS = 48, 6  # directions for which it is looked for in this way, and climbs for each of the others
 _LOOSE = 1e-5  # and in a corner far out, where the errors of large networks show: measured up to 1e-8
 
 
@@ -129,7 +130,7 @@ def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, 
     near, _ = _near(at)
     open_ = _unseen(net, near, at.rng)
     shown = _joint(net, open_, near, at.rng)
-    P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng), _beyond(net, near)])
+    P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng), _beyond(net, near, at.rng)])
     has = at.ask.digits(P)
     shown = _kept(shown, has)
     P, Y = at.ask.answered(P)
@@ -365,14 +366,20 @@ def _gradient(net: DeepNetwork, x: Array, layer: int, unit: int) -> Array:
     return np.asarray(g)
 
 
-def _beyond(net: DeepNetwork, X: Array) -> Array:
+def _beyond(net: DeepNetwork, X: Array, rng: np.random.Generator) -> Array:
     """Inputs at which v·h is lower than at all rows of X, or higher; none where branch and bound proves it.
 
-    If all of v is one unit that was on at all rows, v = aw, that unit is off beyond them, if anywhere. The signs of the
-    other units are those by which the rows keep v_ξ·h from going far to one side.
+    If all of v is one unit that was on at all rows, v = aw, that unit is off beyond them, if anywhere; of two such
+    units, one may be. The signs of the other units are those by which the rows keep v_ξ·h from going far to one side.
+    Where climbing does not get beyond the rows, branch and bound may, for the first of these.
     """
-    H, found = Known(net.d, net.layers)(X), []
-    for v in one_sided(net.head, H) if net.head.v.any() and net.m <= _MOST else []:
+    H = Known(net.d, net.layers)(X)
+    ways = one_sided(net.head, H) if net.head.v.any() and net.m <= _MOST else []
+    if not ways:
+        return X[:0]
+    climbed, there = _lowest(net, H, np.array(ways), rng)
+    found = list(climbed[there])
+    for v in [v for v, beyond in zip(ways[:_LOOKED], there) if not beyond]:
         low, best = float((H @ v).min()), None
         for _ in range(_SEARCHES):
             layers = [*net.layers, (-v[None], np.array([low - _BEYOND * (1.0 + abs(low))]))]
@@ -384,6 +391,20 @@ def _beyond(net: DeepNetwork, X: Array) -> Array:
         if best is not None:
             found.append(best)
     return np.reshape(found, (-1, net.d))
+
+
+def _lowest(net: DeepNetwork, H: Array, ways: Array, rng: np.random.Generator) -> tuple[Array, Mask]:
+    """For each direction (n, m) of h the input at which v·h/‖(h, 1)‖ is lowest, by climbs; is it so at no row of H."""
+
+    def share(H: Array, V: Array) -> Array:
+        return np.asarray((H @ V.T) / np.sqrt(1.0 + np.sum(H * H, axis=1, keepdims=True)))
+
+    down = np.repeat(np.column_stack([-ways, np.zeros(len(ways))]), _CLIMBS, axis=0)
+    X = furthest(net, down, rng).reshape(len(ways), _CLIMBS, net.d)
+    each = [share(Known(net.d, net.layers)(x), v[None])[:, 0] for x, v in zip(X, ways)]
+    best = np.argmin(each, axis=1)
+    low = np.min(each, axis=1)
+    return X[np.arange(len(ways)), best], np.asarray(low < share(H, ways).min(axis=0) - _BEYOND)
 
 
 def _corners(net: DeepNetwork, rng: np.random.Generator) -> Array:

@@ -110,6 +110,18 @@ class Gradients:
         self.at.tell(f"   signs: {len(self.points)} points, {'none fit' if xi is None else f'{int(open_.sum())} open'}")
         return xi, open_
 
+    def around(self, V: Array, c: Array, count: int) -> None:
+        """Points on both sides of each of the units Vh + c, so many, as far as there are such."""
+        T = np.vstack([np.column_stack([V, c]), -np.column_stack([V, c])])
+        here = self.H @ T[:, :-1].T + T[:, -1] > 0.0
+        rare = here.sum(axis=0) < count
+        if rare.any():
+            self._seek(T[rare], [])
+        for theta in T:
+            have = sum(bool(theta[:-1] @ p.h + theta[-1] > 0.0) for p in self.points)
+            self.left += max(count - have, 0)
+            self.measure(np.where(self.H @ theta[:-1] + theta[-1] > 0.0, self.rank, -np.inf), max(count - have, 0))
+
     def told(self, V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, Mask]:
         """h (n, width) of the points at which few units are on; which of these gradients those explain.
 
