@@ -8,9 +8,9 @@ from relumine.deep import DeepNetwork
 from relumine.extraction.deep.balls import Point
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
-from relumine.extraction.deep.further import Next, _repeated
+from relumine.extraction.deep.further import Next
 from relumine.extraction.deep.inquiry import Inquiry
-from relumine.extraction.deep.lacking import in_common, one_more
+from relumine.extraction.deep.lacking import in_common, one_more, repeated
 from relumine.extraction.deep.orient import Signs
 from relumine.extraction.deep.units import Unit
 from relumine.run import Run
@@ -87,4 +87,4 @@ def test_a_unit_that_is_off_at_few_inputs_is_found_with_its_bias():
 def test_heights_that_several_lines_have_in_common():
     height = np.array([0.5, 1.0, 0.5, 2.0, 0.5, 1.0, 3.0, 1.0])
     line = np.array([0, 0, 1, 1, 2, 0, 2, 1])  # 1.0 on two lines only
-    assert _repeated(height, np.ones(8), line) == [0.5]
+    assert repeated(height, np.full(8, 1e-6), line) == [0.5]

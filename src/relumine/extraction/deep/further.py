@@ -8,16 +8,16 @@ against the box all over. A unit of the next layer bends it at every one of thes
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.extraction.deep.again import PLACES, SHARE, lines_through, measured_again
 from relumine.extraction.deep.charts import Chart, Known
-from relumine.extraction.deep.climb import corners, furthest, headless
+from relumine.extraction.deep.climb import corners
 from relumine.extraction.deep.confirm import Found, polished
 from relumine.extraction.deep.following import begun, extended
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
+from relumine.extraction.deep.lacking import biases
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.orient import Signs, arrays
 from relumine.extraction.deep.passing import Chain
@@ -57,8 +57,6 @@ _SCREEN, _AWAY, _ROUGH = (3, 5), 6, 1e-4
 _CHOICE = 4  # of so many, for each, those beyond the most surfaces found so far
 _MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
 _ENOUGH, _SLACK = 6, 1e-6  # hits that a surface needs; how far off
-# Lines to where a unit is off that is on nearly everywhere, for each of its two signs; lines that show one.
-_ENDS, _LINES = 12, 3
 _NEXT = 60  # kinks next to which it is asked whether a unit is missing
 
 
@@ -330,25 +328,11 @@ class Next:
         return found
 
     def place(self, w: Array) -> None:
-        """The surface of a unit ±w that is off at few inputs: where it is off, if anywhere, lines show its bias.
-
-        Those go from random inputs to where w·h is lowest, and highest. Of all their kinks x, those of the unit have
-        the same w·h(x), on every line that meets one.
-        """
-        at = self.at
-        ways = np.column_stack([np.vstack([np.tile(w, (_ENDS, 1)), np.tile(-w, (_ENDS, 1))]), np.zeros(2 * _ENDS)])
-        ends = furthest(headless(at.known), ways, at.rng)
-        starts = at.rng.normal(size=ends.shape)
-        found = segments(at.ask, starts, ends, float(np.sqrt(at.dim)), _MOST * len(starts))
-        X = np.concatenate([segment.points for segment in found])
-        line = np.repeat(np.arange(len(found)), [len(segment.points) for segment in found])
-        H = at.known(X)
-        height, size = H @ w, np.sqrt(1.0 + np.sum(H * H, axis=1))
-        for c in _repeated(height, size, line):
-            on, seen = np.abs(height - c) <= _SLACK * size, np.ones(len(w) + 1, dtype=bool)
-            surface = Surface(self.lift, np.zeros(0), np.append(w, -c), seen, list(X[on]))
-            there = self.verified(surface, self.surfaces, PLACES)
-            at.tell(f"   {int(on.sum())} kinks of one more unit, {'which is there' if there else 'which is not there'}")
+        """The surface of a unit ±w that is off at few inputs, if the box bends all over it."""
+        for c, points in biases(self.at, w):
+            seen = np.ones(len(w) + 1, dtype=bool)
+            there = self.verified(Surface(self.lift, np.zeros(0), np.append(w, c), seen, points), self.surfaces, PLACES)
+            self.at.tell(f"   {len(points)} kinks of one more unit: it is {'there' if there else 'not there'}")
             if there is not None:
                 self.keep(there)
                 return
@@ -392,16 +376,6 @@ def ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, P
     if found is None:
         at.known = before
     return found, pairs
-
-
-def _repeated(height: Array, size: Array, line: NDArray[np.intp]) -> list[float]:
-    """Values that kinks on several lines have in common, those on most lines first; ``size``: of what they are over."""
-    found: list[tuple[int, float]] = []
-    for c, slack in zip(height, _SLACK * size):
-        lines = len(set(line[np.abs(height - c) <= slack].tolist()))
-        if lines >= _LINES and not any(abs(c - other) <= slack for _, other in found):
-            found.append((lines, float(c)))
-    return [c for _, c in sorted(found, reverse=True)[:_CHOICE]]
 
 
 def rebased(lift: Lift, free: list[Witness], wide: bool = False) -> list[Witness]:

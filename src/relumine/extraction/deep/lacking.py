@@ -11,7 +11,8 @@ them, what is left of each gradient once the units that are on are taken off is 
 
     (I − P − ρρᵀ) Bᵀ w = 0,    P: onto the rows V_j B of the units that are on, ρ: what is left, of length one.     (2)
 
-These are many equations, linear in w. That they have a solution confirms the signs, too.
+These are many equations, linear in w. That they have a solution confirms the signs, too. Where it is off, if anywhere,
+lines show its kinks: all of them have the same w·h.
 """
 
 from __future__ import annotations
@@ -19,10 +20,14 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from relumine.arrays import Array
 from relumine.extraction.deep.balls import Point
+from relumine.extraction.deep.climb import furthest, headless
+from relumine.extraction.deep.inquiry import Inquiry
+from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.sums import FITS, Mask
 
 _BEST, _PAIRS = 150, 2000  # points with the most directions, and pairs of them with the most in common: six seconds
@@ -41,6 +46,9 @@ _KNOWN = 0.999  # cosine of w with a unit from which it is that one, with a wron
 _MOSTLY, _ALL, _STRAY, _ROUND = 0.8, 0.97, 10.0, 1e-6
 # Share of the points of the best signs from which others are as good.
 _RIVAL = 0.9
+# Lines to where w·h is lowest, and as many to where it is highest; queries for each; lines that show a bias, and how
+# many biases are tried; how far off a kink may be, over the size of h.
+_ENDS, _MOST, _LINES, _CHOICE, _SLACK = 12, 8_000, 3, 4, 1e-6
 _LEAST, _FEW = 2, 4  # points for each weight of w that tell; and that are tried first
 
 
@@ -147,3 +155,31 @@ def in_common(points: list[Point], V: Array, c: Array, xi: Array) -> tuple[Array
     w = Wt[-1]
     new = (np.abs(V @ w) < _KNOWN * np.linalg.norm(V, axis=1)).all()
     return (np.asarray(w), len(use)) if new and s[-1] <= _ONLY * s[-2] else None
+
+
+def biases(at: Inquiry, w: Array) -> list[tuple[float, list[Array]]]:
+    """What the bias of a unit w·h + c may be, the likeliest first, and its kinks then; ``w`` (width,) of length one.
+
+    Lines go from random inputs to where w·h is lowest, and highest. Of all their kinks, those of the unit have the same
+    w·h on every line that meets one.
+    """
+    ways = np.zeros((2 * _ENDS, len(w) + 1))
+    ways[:_ENDS, :-1], ways[_ENDS:, :-1] = w, -w
+    ends = furthest(headless(at.known), ways, at.rng)
+    starts = at.rng.normal(size=ends.shape)
+    found = segments(at.ask, starts, ends, float(np.sqrt(at.dim)), _MOST * len(ends))
+    X = np.concatenate([segment.points for segment in found])
+    line = np.repeat(np.arange(len(found)), [len(segment.points) for segment in found])
+    H = at.known(X)
+    slack = _SLACK * np.sqrt(1.0 + np.sum(H * H, axis=1))
+    return [(-z, list(X[np.abs(H @ w - z) <= slack])) for z in repeated(H @ w, slack, line)]
+
+
+def repeated(heights: Array, slack: Array, line: NDArray[np.intp]) -> list[float]:
+    """Values that kinks on several lines have in common, up to ``slack`` (n,); those on most lines first."""
+    found: list[tuple[int, float]] = []
+    for z, near in zip(heights, slack):
+        lines = len(set(line[np.abs(heights - z) <= near].tolist()))
+        if lines >= _LINES and not any(abs(z - other) <= near for _, other in found):
+            found.append((lines, float(z)))
+    return [z for _, z in sorted(found, reverse=True)[:_CHOICE]]
