@@ -18,7 +18,7 @@ from relumine.extraction.deep.reach import reach
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-__all__ = ["Invisible", "identifiable_error", "invisible", "never_on", "seen_units"]
+__all__ = ["Invisible", "identifiable_error", "invisible", "never_on", "not_shown", "seen_units"]
 
 _ROWS = 50_000  # random inputs, near and far: what they show needs no proof
 _NODES = 3000  # of branch and bound; what is open then counts as visible
@@ -51,6 +51,18 @@ def invisible(net: rl.DeepNetwork, rng: np.random.Generator) -> Invisible:
     last = len(net.hidden) - 1
     always = tuple(int(i) for i in np.flatnonzero(on.all(axis=0)) if not _reached(net, last, int(i), -1.0))
     return Invisible(dead, always, tuple(masks))
+
+
+def not_shown(net: rl.DeepNetwork, rng: np.random.Generator) -> tuple[list[int], tuple[Mask, ...]]:
+    """By random inputs, near and far: how many units of each layer some turn on; weights in play at none."""
+    X, units, masks, before = _inputs(net, rng), [], [], np.ones((_ROWS, net.d), dtype=bool)
+    for W, b in net.hidden:
+        z = X @ W.T + b
+        on, X = z > 0.0, np.maximum(z, 0.0)
+        units.append(int(on.any(axis=0).sum()))
+        masks.append(on.T.astype(float) @ before.astype(float) == 0.0)
+        before = on
+    return units, tuple(masks)
 
 
 def never_on(net: rl.DeepNetwork, X: Array) -> tuple[tuple[int, ...], ...]:
