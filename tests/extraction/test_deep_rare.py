@@ -15,7 +15,7 @@ from relumine.extraction.deep.further import Next
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import Segment
 from relumine.extraction.deep.linear import seldom_off
-from relumine.extraction.deep.plays import _Place, _reached, played
+from relumine.extraction.deep.plays import _against, _joint, _Place, _reached, played
 from relumine.network import Network
 from relumine.run import Run
 
@@ -116,6 +116,18 @@ def test_the_least_weight_that_brings_itself_into_play():
     assert x is not None
     assert 0.3 < place.weight < 0.4
     assert np.abs(x).max() < 1e4
+
+
+@pytest.mark.parametrize(("slope", "bias", "low", "high"), [(-1.0, 1.0, 0.0, 0.25), (1.0, -1.0, 2.5, np.inf)])
+def test_an_input_at_which_a_weight_counts_though_it_turns_its_unit_off_elsewhere(slope, bias, low, high):
+    # z = w relu(x) + relu(slope x + bias) − 0.25; on for 0 < x < 0.25 with w = −2, and for x > 2.5 with w = −1/2
+    front = (np.array([[1.0], [slope]]), np.array([0.0, bias]))
+    net = DeepNetwork([front], Network(np.array([[0.0, 1.0]]), np.array([-0.25]), np.ones(1)))
+    x = _against(net, _Place(1, 0, 0))
+    assert x is not None
+    assert low < x[0] <= high
+    ((_, points),) = _joint(net, [_Place(1, 0, 0)], np.full((20, 1), 0.7), np.random.default_rng(0))[1:]
+    assert low < points[0, 0] <= high
 
 
 def test_a_unit_that_is_off_beyond_all_rows_is_found_there():
