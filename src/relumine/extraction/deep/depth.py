@@ -14,7 +14,7 @@ _SHARE = 0.34  # of the jumps of a line that may have no partner on its parallel
 _FEW = 5  # kinks of the first line next to which the second is searched: in deep networks nearly all jumps differ
 _SAME = 1e-6  # relative difference of two jumps that are one: measured 1e-9 … 1e-12
 _BESIDE, _ENOUGH = 3, 5  # lines beside the first, until so many jumps were seen: three may be alike by chance
-_LONGER = 3.0  # times as long is the next of them where none was seen: in one of twelve 20-10-10-1 none was on all three
+_LONGER = 3.0  # times as long is the next of them where none was seen: so with all three in one of twelve 20-10-10-1
 _MOST = 30_000  # queries for the second line
 
 

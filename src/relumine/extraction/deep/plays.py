@@ -31,7 +31,7 @@ _STARTS = 8  # for each of them
 _EXACT, _MOST = 40, 80  # of them that a proof is looked for, and units of a network up to which it is: a second
 # Over the length of the row: weights with which one may bring itself into play, and how often that range is halved.
 _LEAST_WEIGHT, _MOST_WEIGHT, _HALVES = 0.02, 2.0, 5
-# Over the same: weights against which a place is still to be one. In 10-20-20-1 one of −0.08 was taken for −0.02, as the
+# Over the same: weights against which a place is still to be one. In 10-20-20-1 one of −0.08 was taken for −0.02: the
 # box was asked only where it turns its unit off.
 _AGAINST = (2.0, 0.5, 0.1, 0.02)
 _EDGE, _FURTHER = (0.0, 0.5, 0.8, 0.95), (0.0, -0.1, -0.2, -0.3)  # of the way to where the unit in front turns off
