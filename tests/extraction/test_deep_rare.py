@@ -75,6 +75,32 @@ def test_a_bend_below_rounding_is_no_kink(monkeypatch, bend, kinks):
     assert len(search.free) == kinks
 
 
+@pytest.mark.parametrize(("failed", "kinks"), [(0, 2), (1000, 0)])
+def test_where_rows_contradict_a_kink_counts_with_one_unit_in_front_on(monkeypatch, failed, kinks):
+    """A unit may be off only there. With layers further behind, such kinks are those of many units."""
+
+    def segments(ask, starts, ends, *rest):
+        one, nothing = np.ones(1), np.zeros(1)
+        return [
+            Segment(
+                *(a, b - a, 0.5 * one, nothing, one, 0.5 * (a + b)[None], nothing, nothing, one, 50.0 * one, 50.0 * one)
+            )
+            for a, b in zip(starts, ends)
+        ]
+
+    monkeypatch.setattr(further, "segments", segments)
+    truth = rl.planted.deep((6, 5, 4, 3, 1), rng=3)
+    at = inquiry(truth, lambda X: X[:, 0] < 9.0)
+    at.known = Known(6, truth.layers)
+    X = np.random.default_rng(0).normal(size=(500, 6))
+    X = X[(at.known(X) > 0.0).sum(axis=1) == 1][:2]
+    assert len(X) == 2
+    search = Next(at, [], True)
+    search.failed = failed
+    search.look((X - 1e-3, X + 1e-3), 2, 0)
+    assert len(search.free) == kinks
+
+
 def with_weights(net, **weights):
     """The network with other weights into some units of its last layer, from unit 2 in front."""
     W = np.array(net.head.W)
