@@ -296,9 +296,9 @@ def _joint(net: DeepNetwork, places: list[_Place], old: Array, rng: np.random.Ge
     for place, x in zip(places, found):
         exact = tried < _EXACT and blind.m <= _MOST
         tried += exact
-        further = _against(blind, place) if exact else None
-        if x is None and further is None and exact:
+        if x is None and exact:
             place, x = _reached(blind, place)
+        further = _against(blind, place) if x is not None and exact and not place.weight else None
         shown += [(place, _towards(blind, place, each)) for each in (x, further) if each is not None]
     return shown
 
