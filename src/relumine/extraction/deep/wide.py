@@ -36,13 +36,13 @@ _SCATTERED = 40
 _SPARE = 1.2  # equations for each sign of a layer that grows: all of them then say ±1, or a unit is missing
 # Crossings of lines with a surface that tell; share that must have a kink there, so near, and how far out over √d.
 # Behind the first layer of 8-12-10-6-1 eleven surfaces of the third layer were followed beside the ten of the second:
-# where the answers move, all crossings of the ten had a kink, and of the eleven 4 of 5, at the most, and 9 of 13 later.
+# for two seeds, where the answers move, all crossings of the ten had a kink; of others first 4 of 5, later 9 of 13.
 _LINES, _SHOWN, _PLACE, _OUT = 3, 0.8, 1e-6, 30.0
 _FLAT = 1e-6  # slope along a line, over its largest, that is none
 _AWAY = (12, 15)  # places at which a surface is asked for that few lines cross, and so many regions away
 _BEHIND = 3  # units of the next layer that confirm the planes of an open one
 _DEPTH = 12
-_NOTHING = 1e-6  # weight of a surface, θ of length one, that is none: measured 1e-12, and others from 1e-3 on
+_NOTHING = 1e-6  # weight of a surface, θ of length one, that is none: measured up to 1e-11, others from 3e-3 on
 _CLEAR = 1e-2  # how far from ±1 the signs of the least squares may be
 
 
