@@ -48,6 +48,30 @@ def test_a_weight_that_no_row_asked_has_shown_is_found():
     assert not idle(net, at.ask.data()[0])[0][1, 2]
 
 
+def test_a_weight_that_turns_its_unit_off_nearly_everywhere():
+    """With it the two units are on together only next to where unit 2 turns off; without it, in many places."""
+    truth = with_weight(TRUTH, -1.5 * float(np.linalg.norm(TRUTH.head.W[1])))
+    wrong = with_weight(TRUTH, 0.0)
+    at = inquiry(truth, lambda X: np.abs(truth(X) - wrong(X)) < 1e-12)
+    net, pairs = played(at, wrong)
+    assert pairs is None
+    assert abs(net.head.W[1, 2] - truth.head.W[1, 2]) < 1e-8
+
+
+def test_rows_far_out_count_as_well(monkeypatch):
+    # the last unit is on at two rows asked, a thousand away, and nowhere else where the box is asked
+    monkeypatch.setattr(plays, "_corners", lambda net, rng: np.zeros((0, 6)))
+    head = TRUTH.head.replace(b=np.array([*TRUTH.head.b[:-1], -300.0]))
+    truth, lacking = DeepNetwork(TRUTH.layers, head), DeepNetwork(TRUTH.layers, head.permuted([0, 1, 2]))
+    at = inquiry(truth, lambda X: X[:, 0] < 9.0)
+    X = 1e3 * np.random.default_rng(2).normal(size=(200, 6))
+    far = X[np.abs(truth(X) - lacking(X)) > 1.0][:2]
+    at.ask.values(far)
+    _, pairs = played(at, lacking)
+    assert pairs is not None
+    assert np.isin(pairs[0], far).all()
+
+
 def test_a_unit_that_is_on_far_out_is_missed_in_no_corner():
     head = TRUTH.head.replace(b=np.array([*TRUTH.head.b[:-1], -9.0]))  # the last unit is off at all rows asked
     truth = DeepNetwork(TRUTH.layers, head)

@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 
 import relumine as rl
+from relumine.deep import DeepNetwork
 from relumine.extraction.deep import wide
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.following import followed
+from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kind import kind
+from relumine.extraction.deep.kinks import segments, straight
 from relumine.extraction.deep.planes import sharpened
 from relumine.extraction.deep.surfaces import Lift, Surface
+from relumine.network import Network
 from relumine.results import Status
+from relumine.run import Run
 
 
 def asked(f, seed=0):
@@ -86,8 +91,65 @@ def test_many_units_are_not_smooth(seed):
     assert kind(asked(lambda X: truth(X) + 1e-3 * np.tanh(X).sum(axis=1)), 60, np.random.default_rng(seed)) == "smooth"
 
 
+def searched(truth, looks=12):
+    """The search behind the first layer, with kinks on some lines."""
+    at = Inquiry(asked(truth), truth.d, Run.of(0))
+    at.known = Known(truth.d, truth.hidden[:1])
+    search = wide._Surfaces(at, Lift(at.known), [], [])
+    for _ in range(looks):
+        search.look(None, 0)
+    return search
+
+
+def test_where_the_answers_do_not_move_a_surface_need_not_show(monkeypatch):
+    layers = rl.planted.deep((4, 9, 6, 1), rng=3).hidden
+    last = Network(np.array([[1.0, -1.0, 0.7, -1.2, 0.8, -0.6]]), np.array([-0.5]), np.ones(1))
+    truth = DeepNetwork(layers, last)  # one unit behind the second layer: where it is off, nothing shows
+    search = searched(truth)
+    A, e = layers[1]
+    true = [Surface(search.lift, np.zeros(0), np.append(w, c), np.ones(10, dtype=bool)) for w, c in zip(A, e)]
+    assert all(search.persists(surface) for surface in true)
+    assert all(search.persists(surface, 3) for surface in true[2:])  # the first is never seen, the next one twice
+    # the unit behind, as it is where all of the second layer is on
+    w, c = (last.W @ A)[0], float((last.W @ e)[0]) - 0.5
+    assert not search.persists(Surface(search.lift, np.zeros(0), np.append(w, c), np.ones(10, dtype=bool)))
+    monkeypatch.setattr(wide, "_FLAT", -1.0)
+    assert not any(search.persists(surface) for surface in [true[0], true[2], true[5]])
+
+
+def test_slopes_along_a_segment():
+    (found,) = segments(lambda X: np.maximum(X[:, 0] - 1.0, 0.0), np.zeros((1, 2)), np.array([[4.0, 1.0]]), 2.0, 1000)
+    assert found.slope(np.array([0.4, 0.1])) < 1e-12
+    assert found.slope(np.array([2.0, 0.5])) == 1.0
+    assert straight(np.zeros(2), np.ones(2)).slope(np.full(2, 0.5)) == 1.0
+
+
+@pytest.mark.parametrize("wrong", ["missing", "further behind", ""])
+def test_an_open_layer_is_corrected_by_the_units_behind_it(wrong):
+    truth = rl.planted.deep((4, 9, 6, 5, 1), rng=3)
+    (A, e), (B, f) = truth.hidden[1:]
+    V, c, B = {
+        "missing": (A[:-1], e[:-1], B[:, :-1]),
+        "further behind": (np.vstack([A, A[0] + A[1]]), np.append(e, 0.3), np.column_stack([B, np.zeros(5)])),
+        "": (A, e, B),
+    }[wrong]
+    lift = Lift(Known(4, truth.hidden[:1]), V, c)
+    theta = np.column_stack([B, np.zeros((5, 9)), f])
+    if wrong == "missing":
+        theta = np.vstack([theta, np.concatenate([np.zeros(5), A[-1], e[-1:]])])
+    at = Inquiry(asked(truth), 4, Run.of(0))
+    surfaces = [Surface(lift, np.ones(len(c)), row, np.ones(len(row), dtype=bool)) for row in theta]
+    found = wide._Surfaces(at, lift, [], surfaces).corrected()
+    if not wrong:
+        assert found is None
+        return
+    assert found is not None
+    T, U = (np.column_stack(both) / np.linalg.norm(both[0], axis=1, keepdims=True) for both in (found, (A, e)))
+    np.testing.assert_allclose(T, U, atol=1e-12)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [11, 12, 13])
+@pytest.mark.parametrize("seed", [11, 12, 13, 171003, 171004, 181004])
 def test_a_layer_that_grows_with_two_layers_behind_it(seed):
     truth = rl.planted.deep((8, 12, 10, 6, 1), rng=seed)
     found = rl.extract(truth, dim=8, rng=seed + 1)

@@ -78,19 +78,19 @@ class Known:
             return None
         return Chart(x, active, J, shift, np.asarray(np.linalg.pinv(J), dtype=np.float64), rows, offsets)
 
-    def moving(self, x: Array) -> Chart | None:
+    def moving(self, x: Array, least: int = 2) -> Chart | None:
         """The chart around x in coordinates Ux, U orthonormal: all that moves the active units; None where little does.
 
-        Behind several layers there may be more active units than directions that move them.
+        Behind several layers there may be more active units than directions that move them. ``least``: of both.
         """
         if not self.layers:
             return self.chart(x)
         active, J, _, rows, offsets = self.region(x)
-        if len(active) < 2:
+        if len(active) < least:
             return None
         s, Vt = np.linalg.svd(J, full_matrices=False)[1:]
         U = Vt[s > 1e-6 * s[0]]
-        return Chart(x, active, U, np.zeros(len(U)), U.T, rows, offsets) if len(U) > 1 else None
+        return Chart(x, active, U, np.zeros(len(U)), U.T, rows, offsets) if len(U) >= least else None
 
     def unseen_move(self, x: Array, rng: np.random.Generator) -> Array | None:
         """Another input with the same activations h_k, in the same chart; None where there is none.

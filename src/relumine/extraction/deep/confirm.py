@@ -24,6 +24,7 @@ _WIDE, _FAR = 3.0, 300  # and so many further out, so much further
 _SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
 _HEAD = 20_000  # and the last layer alone: that of 784-128-128-1 has 16 641
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
+_MUTE = 1e-9  # output of a unit over the largest that is none: measured 1e-11 for one that was there twice
 _RANKED = 700  # parameters up to which the rank of the Jacobian is computed: half a second
 _FINE = 3e-10  # and that which is not polished again
 # Relative loss at which a polish ends: rounding; for large networks 1e-13 of the answers. At 1e-11 one weight of a
@@ -72,7 +73,7 @@ def polished(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]
     error = np.abs(net(at.pool[0]).reshape(at.pool[1].shape) - at.pool[1]).max(axis=1)
     if np.quantile(error, 0.9) > 1e-5 * float(at.pool[1].std()):
         return None, None
-    net = _fitted(at, net)
+    net = _lean(_fitted(at, net))
     if _near(at, net) == _CAREFUL:
         net = _joined(at, net)
         net, pairs = played(at, net)
@@ -130,6 +131,13 @@ def _fitted(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
     use = np.flatnonzero(np.linalg.norm(X, axis=1) <= OUT * np.sqrt(at.dim))
     use = use[covering(net, X[use], 3 * net.parameters, at.rng)]
     return _polished(at, net, np.concatenate([at.pool[0], X[use]]), np.concatenate([at.pool[1], Y[use]]))
+
+
+def _lean(net: DeepNetwork) -> DeepNetwork:
+    """Without units of the last layer that do not count: of one found twice, once badly, polishing leaves nothing."""
+    loud = np.abs(np.atleast_2d(net.head.a)).max(axis=0) * np.linalg.norm(net.head.W, axis=1)
+    keep = np.flatnonzero(loud > _MUTE * loud.max(initial=0.0))
+    return net if len(keep) == net.head.m else DeepNetwork(net.layers, net.head.permuted(keep.tolist()))
 
 
 def _joined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:

@@ -220,7 +220,9 @@ class Next:
         length = float(np.median(np.linalg.norm(ends - starts, axis=1)))
         found = segments(at.ask, starts, ends, min(length, float(np.sqrt(at.dim))), _MOST * len(starts))
         new = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0))]
-        self.free = self.free + rebased(self.lift, [w for w in new if not w.rounding])
+        # where rows contradict, a unit may be off only with one unit in front on: elsewhere such kinks say too little
+        least = 1 if pairs is not None and not self.further else 2
+        self.free = self.free + rebased(self.lift, [w for w in new if not w.rounding], least=least)
 
     def trace(self) -> None:
         """The surface of every kink that is on none yet, the clearest first, a few of them at a time."""
@@ -378,14 +380,14 @@ def ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, P
     return found, pairs
 
 
-def rebased(lift: Lift, free: list[Witness], wide: bool = False) -> list[Witness]:
+def rebased(lift: Lift, free: list[Witness], wide: bool = False, least: int = 2) -> list[Witness]:
     """Kinks that were seen behind fewer layers, in the charts of those known now; without those of known units.
 
-    In those of x itself behind ``wide`` layers.
+    In those of x itself behind ``wide`` layers; ``least``: units in front that are on, and directions that move them.
     """
     found, known = [], Known(lift.known.d) if wide else lift.known
     for w in free:
-        chart = None if lift.touches(w.point) else known.moving(w.point)
+        chart = None if lift.touches(w.point) else known.moving(w.point, least)
         if chart is not None:
             found.append(w.behind(chart))
     return found

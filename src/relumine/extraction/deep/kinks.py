@@ -40,6 +40,14 @@ class Segment:
     step: float = 0.0
     curved: bool = False
 
+    def slope(self, x: Array) -> float:
+        """That of f along it on the piece with the point x of it, over the largest of any piece; 1 without a bend."""
+        most = float(np.abs([self.left, self.right]).max(initial=0.0))
+        if most == 0.0:
+            return 1.0
+        i = int(np.searchsorted(self.t, (x - self.start) @ self.direction / (self.direction @ self.direction)))
+        return abs(float(self.right[i - 1] if i else self.left[0])) / most
+
 
 def on_lines(ask: Callable[[Array], Array], mix: Array, lines: list[Line], most: int) -> list[Segment]:
     """All kinks of lines that were given as such, one after the other: what was asked of them before is asked again.

@@ -31,6 +31,9 @@ _STARTS = 8  # for each of them
 _EXACT, _MOST = 40, 80  # of them that a proof is looked for, and units of a network up to which it is: a second
 # Over the length of the row: weights with which one may bring itself into play, and how often that range is halved.
 _LEAST_WEIGHT, _MOST_WEIGHT, _HALVES = 0.02, 2.0, 5
+# Over the same: weights against which a place is still to be one. In 10-20-20-1 one of −0.08 was taken for −0.02: the
+# box was asked only where it turns its unit off.
+_AGAINST = (2.0, 0.5, 0.1, 0.02)
 _EDGE, _FURTHER = (0.0, 0.5, 0.8, 0.95), (0.0, -0.1, -0.2, -0.3)  # of the way to where the unit in front turns off
 _NEARER = np.geomspace(1e-6, 1.0, 61)  # of the way from the origin: of an input that is far out, nearer ones may do
 _TURNS = 4  # times that weights are brought into play: those of one turn may open the way to others
@@ -90,6 +93,10 @@ def played(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, Pairs | None]:
         if wrong.any() or not changed:
             break
     if not wrong.any():
+        P, Y = at.ask.data()  # all of them, however far out: the layers in front have all their digits now
+        wrong = error(net, P, Y) > max(slack, _LOOSE)
+        at.tell(f"  {int(wrong.sum())} of all {len(P)} rows asked differ")
+    if not wrong.any():
         P = at.rng.normal(size=(_SPREAD, at.dim)) * 2.0 ** at.rng.uniform(0.0, 6.0, size=(_SPREAD, 1))
         P, Y = at.ask.answered(P)
         wrong = error(net, P, Y) > slack
@@ -138,7 +145,7 @@ def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, 
     changed = bool(wrong.any())
     at.tell(f"  {len(open_)} weights idle: {int(wrong.sum())} of {len(P)} rows differ")
     if changed:
-        net = _weighed(_started(net, shown, wrong), open_, P, Y)
+        net = _weighed(_started(net, shown, wrong), open_, P, Y, slack)
         net = _completed(at, net, P[error(net, P, Y) > slack], slack)
         wrong = error(net, P, Y) > slack
         at.tell(f"  {int(wrong.sum())} of {len(P)} rows still differ")
@@ -234,8 +241,11 @@ def _started(net: DeepNetwork, shown: list[tuple[_Place, Array]], wrong: Mask) -
     return DeepNetwork.of(maps, net.activation, net.head.v)
 
 
-def _weighed(net: DeepNetwork, places: list[_Place], X: Array, Y: Array) -> DeepNetwork:
-    """The idle weights by least squares on rows that bring some of them into play: f is linear in each, and in v."""
+def _weighed(net: DeepNetwork, places: list[_Place], X: Array, Y: Array, slack: float) -> DeepNetwork:
+    """The idle weights by least squares on rows that bring some of them into play: f is linear in each, and in v.
+
+    A row at which the box is as if a unit of theirs were off says only that it is, which is no equation.
+    """
     places = list({(p.layer, p.i, p.j): p for p in places}.values())
     free = sorted({p.j for p in places if p.side < 0.0}) if net.head.v.any() else []
     size = 1.0 + np.linalg.norm(X, axis=1) / np.sqrt(X.shape[1])  # far out f is large, and so are its errors
@@ -249,7 +259,8 @@ def _weighed(net: DeepNetwork, places: list[_Place], X: Array, Y: Array) -> Deep
             own = [signals[p.layer][:, p.i] * sweeps.h[p.layer][:, p.j] for p in places]
             own += [sweeps.h[-2][:, j] * float(q == r) for j in free for r in range(Y.shape[1])]
             columns.append(np.stack(own, axis=1) / size[:, None])
-        J, r = np.concatenate(columns), ((Y - sweeps.value) / size[:, None]).T.ravel()
+        tells = np.tile(~_without(net, places, X, Y, slack), Y.shape[1])
+        J, r = np.concatenate(columns)[tells], ((Y - sweeps.value) / size[:, None]).T.ravel()[tells]
         change = np.linalg.lstsq(J, r, rcond=1e-12)[0]
         maps = [(np.array(W), b) for W, b in net.maps]
         for p, value in zip(places, change):
@@ -258,6 +269,16 @@ def _weighed(net: DeepNetwork, places: list[_Place], X: Array, Y: Array) -> Deep
         v[:, free] += change[len(places) :].reshape(len(free), Y.shape[1]).T
         net = DeepNetwork.of(maps, net.activation, v.reshape(np.shape(net.head.v)))
     return net
+
+
+def _without(net: DeepNetwork, places: list[_Place], X: Array, Y: Array, slack: float) -> Mask:
+    """Rows of X that fit with one unit of these places off, which is on there in the network."""
+    zs, found = before(net, X), np.zeros(len(X), dtype=bool)
+    for layer, i in {(p.layer, p.i) for p in places if p.side > 0.0}:
+        maps = [(np.array(W), np.array(b)) for W, b in net.maps]
+        maps[layer][0][i], maps[layer][1][i] = 0.0, 0.0
+        found |= (zs[layer][:, i] > 0.0) & (error(DeepNetwork.of(maps, net.activation, net.head.v), X, Y) <= slack)
+    return found
 
 
 # -- where to ask ----------------------------------------------------------------------------------------------
@@ -274,11 +295,12 @@ def _joint(net: DeepNetwork, places: list[_Place], old: Array, rng: np.random.Ge
     found = _climb(blind, places, old, rng)
     shown, tried = [], 0
     for place, x in zip(places, found):
-        if x is None and tried < _EXACT and blind.m <= _MOST:
-            tried += 1
+        exact = tried < _EXACT and blind.m <= _MOST
+        tried += exact
+        if x is None and exact:
             place, x = _reached(blind, place)
-        if x is not None:
-            shown.append((place, _towards(blind, place, x)))
+        further = _against(blind, place) if x is not None and exact and not place.weight else None
+        shown += [(place, _towards(blind, place, each)) for each in (x, further) if each is not None]
     return shown
 
 
@@ -335,6 +357,23 @@ def _reached(net: DeepNetwork, place: _Place) -> tuple[_Place, Array | None]:
         else:
             low = share
     return place, best
+
+
+def _against(net: DeepNetwork, place: _Place) -> Array | None:
+    """An input for one place that stays one with a weight that works against it, the largest with which there is such.
+
+    Where the weight itself turns unit i off, the box says no more of it than that.
+    """
+    layers = list(net.hidden[: place.layer + 1])
+    W, b = layers[-1]
+    V, size = np.array(W), float(np.linalg.norm(W[place.i]))
+    for share in _AGAINST:
+        V[place.i, place.j] = -place.side * share * size
+        trial = [*layers[:-1], (V, b)]
+        x, _ = reach(trial, place.i, place.side, place.j)
+        if x is not None:
+            return _nearer(trial, place, x)
+    return None
 
 
 def _nearer(layers: list[tuple[Array, Array]], place: _Place, x: Array) -> Array:
