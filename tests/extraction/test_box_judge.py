@@ -29,7 +29,11 @@ GOOD = BoxEvidence(found="3 units", fresh=300, residual=1e-15)
         ({"other": "depth=2 was asked for.", "repeats": False}, Status.NOT_RECOVERED, "does not repeat itself"),
         ({"ended": "the time is over"}, Status.INTERRUPTED, "the time is over"),
         ({"kind": "It is a tree."}, Status.NOT_RECOVERED, "It is a tree."),
-        ({"reason": "no unit", "layers": (4,)}, Status.NOT_RECOVERED, "1 layer is certain (4 units). The search"),
+        (
+            {"reason": "no unit", "layers": (4,)},
+            Status.NOT_RECOVERED,
+            "1 layer is certain, as far as the rows asked show (4 units). The search",
+        ),
     ],
 )
 def test_every_fact_has_its_verdict(facts: dict[str, object], status: Status, word: str) -> None:

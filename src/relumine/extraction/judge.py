@@ -122,12 +122,12 @@ _RULES: tuple[Rule, ...] = (
 
 
 def _certain(e: BoxEvidence) -> str:
-    """Which layers are certain, in a sentence."""
+    """Which layers are certain, in a sentence: a unit that no row asked has turned on cannot show."""
     sides = f"Of the next layer {e.sides} units are known up to the side on which each is on. " if e.sides else ""
     if not e.layers:
         return sides.replace("next", "first")
-    units = ", ".join(map(str, e.layers))
-    return f"{counted(len(e.layers), 'layer')} {'is' if len(e.layers) == 1 else 'are'} certain ({units} units). {sides}"
+    units, are = ", ".join(map(str, e.layers)), "is" if len(e.layers) == 1 else "are"
+    return f"{counted(len(e.layers), 'layer')} {are} certain, as far as the rows asked show ({units} units). {sides}"
 
 
 def certificate(e: BoxEvidence) -> Certificate:
