@@ -113,6 +113,8 @@ def _either_on(one: Point, two: Point, V: Array) -> Array | None:
     """+1 for the units that are on at one of two points, −1 for the others, by (1); 0: nothing is known. Or None."""
     U, s, Wt = np.linalg.svd(one.B.T @ two.B)
     k = int((s > 1.0 - _SAME).sum())
+    if k <= _OVER + 1:  # too few for any unit
+        return None
     G, other, A = one.g @ U[:, :k], two.g @ Wt[:k].T, V @ (one.B @ U[:, :k])
     size = np.linalg.norm(A, axis=1)
     use = size > _NOTHING * size.max(initial=0.0)
