@@ -22,6 +22,7 @@ from relumine.extraction.deep.sharpen import located, sharpened
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
 from relumine.extraction.pieces import Noise
+from relumine.extraction.queries import Unanswered
 
 _MATCH = 1e-6  # relative difference of two jumps that are one
 _SHARE = 0.5  # of the jumps of a chord that its parallel must have: the others are off its ends
@@ -60,8 +61,11 @@ class _Single:
         at, seen, same, least = self.at, list[Witness](), 0, 0
         for _ in range(_PAIRS):
             pair = parallels(at.known, at.rng)
-            both = [] if pair is None else self.look(*pair)
-            if len(both) < 2:  # behind a link one may have no digits
+            try:
+                both = [] if pair is None else self.look(*pair)
+            except Unanswered:
+                both = []
+            if len(both) < 2:  # behind a link one or both may have no digits
                 return []
             one, two = both
             seen, same, least = [*seen, *one, *two], same + _matched(one, two), least + min(len(one), len(two))
