@@ -76,12 +76,8 @@ def layer_errors(truth: rl.DeepNetwork, layers: Any, never: Any = ()) -> list[fl
 
 
 def never_counts(truth: rl.DeepNetwork, depth: int, rng: np.random.Generator) -> tuple[Any, ...]:
-    """For each of the first layers which weights join units that no input turns on together, proved.
-
-    Inputs move the first layer only along its rows: as many coordinates are enough.
-    """
-    (W, b), *others = truth.hidden[:depth]
-    maps = [(W @ np.linalg.qr(W.T)[0], b), *others]
+    """For each of the first layers which weights join units that no input turns on together, proved."""
+    maps = truth.hidden[:depth]
     front = rl.DeepNetwork(maps[:-1], rl.Network(*maps[-1], np.ones(len(maps[-1][1]))))
     return invisible(front, rng).weights
 

@@ -52,6 +52,20 @@ def test_two_units_on_together_are_found_or_proved_never_to_be():
     assert shown.sum() + never == 20
 
 
+def test_more_inputs_than_units_are_as_many_coordinates():
+    (W, b), *others = TRUTH.hidden
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 8)))[0]
+    wide = [(W @ Q.T, b), *others]
+    for i, j in np.ndindex(4, 5):
+        x, sure = reach(wide, i, front=j)
+        other, same = reach(TRUTH.hidden, i, front=j)
+        assert (x is None, sure) == (other is None, same)
+        if x is not None:
+            _, front, last = sides(DeepNetwork.of([*wide, TRUTH.maps[-1]]), x[None])
+            assert last[0, i]
+            assert front[0, j]
+
+
 def test_a_unit_that_no_input_turns_on_or_off():
     (W1, b1), (W2, b2) = TRUTH.hidden[:2]
     dead = (np.vstack([W2, -np.abs(W2[:1])]), np.append(b2, -0.1))

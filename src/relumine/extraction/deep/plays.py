@@ -45,7 +45,7 @@ _WRONG = 1e-7  # relative error of a row that contradicts: measured 1e-15 … 1e
 # How far beyond the rows asked so far an input is to be, over where they end; nodes of the search for it, and searches,
 # each beyond the last; rows asked beside one that differs.
 _BEYOND, _NODES, _SEARCHES, _BESIDE = 1e-3, 60, 4, 5
-_LOOKED, _CLIMBS = 48, 6  # directions for which it is looked for in this way, and climbs for each of the others
+_LOOKED, _CLIMBS = 24, 6  # directions for which it is looked for in this way, and climbs for each of the others
 _LOOSE = 1e-5  # and in a corner far out, where the errors of large networks show: measured up to 1e-8
 
 
@@ -145,7 +145,9 @@ def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, 
     changed = bool(wrong.any())
     at.tell(f"  {len(open_)} weights idle: {int(wrong.sum())} of {len(P)} rows differ")
     if changed:
-        net = _weighed(_started(net, shown, wrong), open_, P, Y, slack)
+        better = _weighed(_started(net, shown, wrong), open_, P, Y, slack)
+        if (error(better, P, Y) > slack).sum() < wrong.sum():  # else a unit is missing, not a weight
+            net = better
         net = _completed(at, net, P[error(net, P, Y) > slack], slack)
         wrong = error(net, P, Y) > slack
         at.tell(f"  {int(wrong.sum())} of {len(P)} rows still differ")

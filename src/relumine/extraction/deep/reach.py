@@ -35,6 +35,11 @@ def reach(
     >>> reach([(W, b), (np.array([[-1.0, 1.0]]), np.array([-1.0]))], 0, front=0)    # its weight is never in play
     (None, True)
     """
+    W = layers[0][0]
+    if len(W) < W.shape[1]:  # inputs count only along its rows: as many coordinates are enough
+        Q = np.linalg.qr(W.T)[0]
+        x, sure = reach([(W @ Q, layers[0][1]), *layers[1:]], unit, sign, front, nodes)
+        return None if x is None else np.asarray(Q @ x), sure
     relaxed = _Relaxed(layers, unit, sign, front)
     left: list[dict[int, bool]] = [{}]
     for _ in range(nodes):
