@@ -60,7 +60,7 @@ def test_a_weight_that_turns_its_unit_off_nearly_everywhere():
 
 def test_rows_far_out_count_as_well(monkeypatch):
     # the last unit is on at two rows asked, a thousand away, and nowhere else where the box is asked
-    monkeypatch.setattr(plays, "_corners", lambda net, rng: np.zeros((0, 6)))
+    monkeypatch.setattr(plays, "corners", lambda net, rng: np.zeros((0, 6)))
     head = TRUTH.head.replace(b=np.array([*TRUTH.head.b[:-1], -300.0]))
     truth, lacking = DeepNetwork(TRUTH.layers, head), DeepNetwork(TRUTH.layers, head.permuted([0, 1, 2]))
     at = inquiry(truth, lambda X: X[:, 0] < 9.0)

@@ -15,7 +15,8 @@ from relumine.extraction.deep.further import Next
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import Segment
 from relumine.extraction.deep.linear import seldom_off
-from relumine.extraction.deep.plays import _against, _joint, _Place, _reached, played
+from relumine.extraction.deep.plays import played
+from relumine.extraction.deep.showing import Place, against, joint, reached
 from relumine.network import Network
 from relumine.run import Run
 
@@ -149,7 +150,7 @@ def test_the_least_weight_that_brings_itself_into_play():
     # z = w relu(x) − relu(0.3x + 0.1) − 0.01 is on somewhere if w > 0.3
     front = (np.array([[1.0], [0.3]]), np.array([0.0, 0.1]))
     net = DeepNetwork([front], Network(np.array([[0.0, -1.0]]), np.array([-0.01]), np.ones(1)))
-    place, x = _reached(net, _Place(1, 0, 0))
+    place, x = reached(net, Place(1, 0, 0))
     assert x is not None
     assert 0.3 < place.weight < 0.4
     assert np.abs(x).max() < 1e4
@@ -160,10 +161,10 @@ def test_an_input_at_which_a_weight_counts_though_it_turns_its_unit_off_elsewher
     # z = w relu(x) + relu(slope x + bias) − 0.25; on for 0 < x < 0.25 with w = −2, and for x > 2.5 with w = −1/2
     front = (np.array([[1.0], [slope]]), np.array([0.0, bias]))
     net = DeepNetwork([front], Network(np.array([[0.0, 1.0]]), np.array([-0.25]), np.ones(1)))
-    x = _against(net, _Place(1, 0, 0))
+    x = against(net, Place(1, 0, 0))
     assert x is not None
     assert low < x[0] <= high
-    ((_, points),) = _joint(net, [_Place(1, 0, 0)], np.full((20, 1), 0.7), np.random.default_rng(0))[1:]
+    ((_, points),) = joint(net, [Place(1, 0, 0)], np.full((20, 1), 0.7), np.random.default_rng(0))[1:]
     assert low < points[0, 0] <= high
 
 

@@ -8,45 +8,30 @@ front of the head are as far as possible in one direction r of (h, 1), for r = �
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
-from relumine.extraction.deep.climb import before, climbed, directions, furthest
+from relumine.extraction.deep.climb import before
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.extraction.deep.linear import error, into_units, one_sided, seldom_off
+from relumine.extraction.deep.linear import error, into_units, seldom_off
 from relumine.extraction.deep.places import extremes
-from relumine.extraction.deep.reach import reach
+from relumine.extraction.deep.showing import Place, beyond, corners, joint
 from relumine.fit.layers import Sweeps
 
 Mask = NDArray[np.bool_]
 
 
 _PAIRS = 200  # weights brought into play at a time
-_STARTS = 8  # for each of them
-_EXACT, _MOST = 40, 80  # of them that a proof is looked for, and units of a network up to which it is: a second
-# Over the length of the row: weights with which one may bring itself into play, and how often that range is halved.
-_LEAST_WEIGHT, _MOST_WEIGHT, _HALVES = 0.02, 2.0, 5
-# Over the same: weights against which a place is still to be one. In 10-20-20-1 one of −0.08 was taken for −0.02: the
-# box was asked only where it turns its unit off.
-_AGAINST = (2.0, 0.5, 0.1, 0.02)
-_EDGE, _FURTHER = (0.0, 0.5, 0.8, 0.95), (0.0, -0.1, -0.2, -0.3)  # of the way to where the unit in front turns off
-_NEARER = np.geomspace(1e-6, 1.0, 61)  # of the way from the origin: of an input that is far out, nearer ones may do
 _TURNS = 4  # times that weights are brought into play: those of one turn may open the way to others
 _SCARCE, _EACH = 0.02, 10  # share of the rows below which what brings two units into play is scarce; rows kept of it
 _SEEN = 4  # rows that bring a weight into play: fewer are too few
-_MIXED = 16  # corners for each unit in front, twice: of 30-13-7-7-1, one unit was on in one corner of a hundred
 _SPREAD = 2000  # inputs near and far: of 5-15-10-1, units that are on for one in two thousand were missed without them
 _WRONG = 1e-7  # relative error of a row that contradicts: measured 1e-15 … 1e-10 where nothing is missing
-# How far beyond the rows asked so far an input is to be, over where they end; nodes of the search for it, and searches,
-# each beyond the last; rows asked beside one that differs.
-_BEYOND, _NODES, _SEARCHES, _BESIDE = 1e-3, 60, 4, 5
-_LOOKED, _CLIMBS = 24, 6  # directions for which it is looked for in this way, and climbs for each of the others
-_LOOSE = 1e-5  # and in a corner far out, where the errors of large networks show: measured up to 1e-8
+_LOOSE = 1e-5  # the same in a corner far out, where the errors of large networks show: measured up to 1e-8
+_BESIDE = 5  # rows asked beside one that differs
 
 
 def idle(net: DeepNetwork, X: Array) -> list[Mask]:
@@ -136,8 +121,8 @@ def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, 
     """
     near, _ = _near(at)
     open_ = _unseen(net, near, at.rng)
-    shown = _joint(net, open_, near, at.rng)
-    P = np.concatenate([*[points for _, points in shown], _corners(net, at.rng), _beyond(net, near, at.rng)])
+    shown = joint(net, open_, near, at.rng)
+    P = np.concatenate([*[points for _, points in shown], corners(net, at.rng), beyond(net, near, at.rng)])
     has = at.ask.digits(P)
     shown = _kept(shown, has)
     P, Y = at.ask.answered(P)
@@ -195,27 +180,13 @@ def _between(at: Inquiry, wrong: Array, right: Array) -> Pairs:
     return some, right[[np.linalg.norm(right - x, axis=1).argmin() for x in some]]
 
 
-def _kept(shown: list[tuple[_Place, Array]], has: Mask) -> list[tuple[_Place, Array]]:
+def _kept(shown: list[tuple[Place, Array]], has: Mask) -> list[tuple[Place, Array]]:
     """Those of the points, in order, that have digits."""
     ends = np.cumsum([len(points) for _, points in shown])
     return [(place, points[has[end - len(points) : end]]) for (place, points), end in zip(shown, ends)]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The weight from unit j to unit i of a layer, and the side of i on which it is to count.
-
-    ``weight``: that with which there is such an input, where there is none without it. j = −1: any input.
-    """
-
-    layer: int
-    i: int
-    j: int = -1
-    side: float = 1.0
-    weight: float = 0.0
-
-
-def _unseen(net: DeepNetwork, X: Array, rng: np.random.Generator) -> list[_Place]:
+def _unseen(net: DeepNetwork, X: Array, rng: np.random.Generator) -> list[Place]:
     """Weights that too few rows bring into play; and those of several units of the last layer seldom off with j on.
 
     Where j is on, so are all of these: only the sum of their weights from j counts, as long as none of them is off.
@@ -223,17 +194,17 @@ def _unseen(net: DeepNetwork, X: Array, rng: np.random.Generator) -> list[_Place
     """
     counts, found = _together(net, X), []
     for k, count in enumerate(counts, 1):
-        found += [_Place(k, int(i), int(j)) for i, j in np.argwhere(count < _SEEN)]
+        found += [Place(k, int(i), int(j)) for i, j in np.argwhere(count < _SEEN)]
     if counts:
         on = (before(net, X)[-2] > 0.0).sum(axis=0)
         always, left = on - counts[-1] < _SEEN, bool(net.head.v.any())
         if not left:
             always &= (counts[-1] >= _SEEN) & (always.sum(axis=0) > (net.q or 1))
-        found += [_Place(len(counts), int(i), int(j), -1.0) for i, j in np.argwhere(always)]
+        found += [Place(len(counts), int(i), int(j), -1.0) for i, j in np.argwhere(always)]
     return [found[i] for i in rng.permutation(len(found))[:_PAIRS]]
 
 
-def _started(net: DeepNetwork, shown: list[tuple[_Place, Array]], wrong: Mask) -> DeepNetwork:
+def _started(net: DeepNetwork, shown: list[tuple[Place, Array]], wrong: Mask) -> DeepNetwork:
     """With weights large enough to count where the box says that they do."""
     maps, at = [(np.array(W), b) for W, b in net.maps], 0
     for place, points in shown:
@@ -243,7 +214,7 @@ def _started(net: DeepNetwork, shown: list[tuple[_Place, Array]], wrong: Mask) -
     return DeepNetwork.of(maps, net.activation, net.head.v)
 
 
-def _weighed(net: DeepNetwork, places: list[_Place], X: Array, Y: Array, slack: float) -> DeepNetwork:
+def _weighed(net: DeepNetwork, places: list[Place], X: Array, Y: Array, slack: float) -> DeepNetwork:
     """The idle weights by least squares on rows that bring some of them into play: f is linear in each, and in v.
 
     A row at which the box is as if a unit of theirs were off says only that it is, which is no equation.
@@ -273,7 +244,7 @@ def _weighed(net: DeepNetwork, places: list[_Place], X: Array, Y: Array, slack: 
     return net
 
 
-def _without(net: DeepNetwork, places: list[_Place], X: Array, Y: Array, slack: float) -> Mask:
+def _without(net: DeepNetwork, places: list[Place], X: Array, Y: Array, slack: float) -> Mask:
     """Rows of X that fit with one unit of these places off, which is on there in the network."""
     zs, found = before(net, X), np.zeros(len(X), dtype=bool)
     for layer, i in {(p.layer, p.i) for p in places if p.side > 0.0}:
@@ -281,178 +252,3 @@ def _without(net: DeepNetwork, places: list[_Place], X: Array, Y: Array, slack: 
         maps[layer][0][i], maps[layer][1][i] = 0.0, 0.0
         found |= (zs[layer][:, i] > 0.0) & (error(DeepNetwork.of(maps, net.activation, net.head.v), X, Y) <= slack)
     return found
-
-
-# -- where to ask ----------------------------------------------------------------------------------------------
-
-
-def _joint(net: DeepNetwork, places: list[_Place], old: Array, rng: np.random.Generator) -> list[tuple[_Place, Array]]:
-    """Inputs at which both units of idle weights are on, whatever the weight; four for each, where there are such."""
-    if not places:
-        return []
-    maps = [(np.array(W), b) for W, b in net.maps]
-    for p in places:
-        maps[p.layer][0][p.i, p.j] = 0.0
-    blind = DeepNetwork.of(maps, net.activation, net.head.v)
-    found = _climb(blind, places, old, rng)
-    shown, tried = [], 0
-    for place, x in zip(places, found):
-        exact = tried < _EXACT and blind.m <= _MOST
-        tried += exact
-        if x is None and exact:
-            place, x = _reached(blind, place)
-        further = _against(blind, place) if x is not None and exact and not place.weight else None
-        shown += [(place, _towards(blind, place, each)) for each in (x, further) if each is not None]
-    return shown
-
-
-def _climb(net: DeepNetwork, places: list[_Place], old: Array, rng: np.random.Generator) -> list[Array | None]:
-    """An input for each place, uphill from rows asked so far that come nearest; None where that does not get there."""
-    zs = before(net, old)
-    size = [1.0 + np.linalg.norm(z, axis=1) for z in zs]
-    first = [
-        np.minimum(p.side * zs[p.layer][:, p.i] / size[p.layer], zs[p.layer - 1][:, p.j] / size[p.layer - 1])
-        for p in places
-    ]
-    start = old[np.concatenate([near.argsort()[-_STARTS:] for near in first])]
-    layer, i, j = (np.repeat([getattr(p, name) for p in places], _STARTS) for name in ("layer", "i", "j"))
-    side, n = np.repeat([p.side for p in places], _STARTS), np.arange(len(start))
-
-    def score(zs: list[Array]) -> tuple[Array, list[Array]]:
-        one, two = np.zeros(len(n)), np.zeros(len(n))
-        for k in range(1, len(zs)):
-            here = layer == k
-            one[here], two[here] = side[here] * zs[k][n[here], i[here]], zs[k - 1][n[here], j[here]]
-        seeds = [np.zeros_like(z) for z in zs]
-        low = one <= two
-        for k in range(1, len(zs)):
-            up, down = (layer == k) & low, (layer == k) & ~low
-            seeds[k][n[up], i[up]] = side[up]
-            seeds[k - 1][n[down], j[down]] = 1.0
-        return np.minimum(one, two), seeds
-
-    found = climbed(net, start, score, rng)
-    best = found.score.reshape(-1, _STARTS).argmax(axis=1) + _STARTS * np.arange(len(places))
-    return [found.X[k] if found.score[k] > 0.0 else None for k in best]
-
-
-def _reached(net: DeepNetwork, place: _Place) -> tuple[_Place, Array | None]:
-    """An input for one place by branch and bound; where there is none without the weight, with one that opens it.
-
-    Then with the least that does: where it opens the place, every larger one does, too.
-    """
-    layers = list(net.hidden[: place.layer + 1])
-    x, sure = reach(layers, place.i, place.side, place.j)
-    if x is not None or not sure or place.side < 0.0:
-        return place, None if x is None else _nearer(layers, place, x)
-    W, b = layers[-1]
-    V, size = np.array(W), float(np.linalg.norm(W[place.i]))
-    low, high, best = _LEAST_WEIGHT, _MOST_WEIGHT, None
-    for turn in range(_HALVES + 1):
-        share = float(np.sqrt(low * high)) if turn else high
-        V[place.i, place.j] = share * size
-        x, _ = reach([*layers[:-1], (V, b)], place.i, 1.0, place.j)
-        if x is not None:
-            place, best, high = replace(place, weight=share * size), _nearer([*layers[:-1], (V, b)], place, x), share
-        elif not turn:
-            break
-        else:
-            low = share
-    return place, best
-
-
-def _against(net: DeepNetwork, place: _Place) -> Array | None:
-    """An input for one place that stays one with a weight that works against it, the largest with which there is such.
-
-    Where the weight itself turns unit i off, the box says no more of it than that.
-    """
-    layers = list(net.hidden[: place.layer + 1])
-    W, b = layers[-1]
-    V, size = np.array(W), float(np.linalg.norm(W[place.i]))
-    for share in _AGAINST:
-        V[place.i, place.j] = -place.side * share * size
-        trial = [*layers[:-1], (V, b)]
-        x, _ = reach(trial, place.i, place.side, place.j)
-        if x is not None:
-            return _nearer(trial, place, x)
-    return None
-
-
-def _nearer(layers: list[tuple[Array, Array]], place: _Place, x: Array) -> Array:
-    """x, or an input on the way to it from the origin that does as well: far out, answers have fewer digits."""
-    X = _NEARER[:, None] * x
-    *_, front, z = Known(len(x), tuple(layers)).before(X)
-    good = np.flatnonzero((place.side * z[:, place.i] > 0.0) & (True if place.j < 0 else front[:, place.j] > 0.0))
-    # not the first of them: there it is on the edge
-    return np.asarray(X[min(good[0] + 1, len(X) - 1)] if len(good) and good[0] + 1 in good else x)
-
-
-def _towards(net: DeepNetwork, place: _Place, x: Array) -> Array:
-    """x, and nearer to the edge at which unit j turns off: there the weight matters little, and i stays as it is.
-
-    Where the weight is what turns i on, further from that edge.
-    """
-    g = _gradient(net, x, place.layer - 1, place.j)
-    z = before(net, x[None])[place.layer - 1][0, place.j]
-    shares = _FURTHER if place.weight else _EDGE
-    return np.stack([x - share * z / max(float(g @ g), 1e-300) * g for share in shares])
-
-
-def _gradient(net: DeepNetwork, x: Array, layer: int, unit: int) -> Array:
-    """Of z_unit of a layer at x."""
-    zs = before(net, x[None])
-    g = np.array(net.hidden[layer][0][unit])
-    for k in range(layer - 1, -1, -1):
-        g = (g * (zs[k][0] > 0.0)) @ net.hidden[k][0]
-    return np.asarray(g)
-
-
-def _beyond(net: DeepNetwork, X: Array, rng: np.random.Generator) -> Array:
-    """Inputs at which v·h is lower than at all rows of X, or higher; none where branch and bound proves it.
-
-    If all of v is one unit that was on at all rows, v = aw, that unit is off beyond them, if anywhere; of two such
-    units, one may be. The signs of the other units are those by which the rows keep v_ξ·h from going far to one side.
-    Where climbing does not get beyond the rows, branch and bound may, for the first of these.
-    """
-    H = Known(net.d, net.layers)(X)
-    ways = one_sided(net.head, H) if net.head.v.any() and net.m <= _MOST else []
-    if not ways:
-        return X[:0]
-    climbed, there = _lowest(net, H, np.array(ways), rng)
-    found = list(climbed[there])
-    for v in [v for v, beyond in zip(ways[:_LOOKED], there) if not beyond]:
-        low, best = float((H @ v).min()), None
-        for _ in range(_SEARCHES):
-            layers = [*net.layers, (-v[None], np.array([low - _BEYOND * (1.0 + abs(low))]))]
-            x, _ = reach(layers, 0, nodes=_NODES)
-            if x is None:
-                break
-            best = _nearer(layers, _Place(len(layers) - 1, 0), x)
-            low = float(Known(net.d, net.layers)(best[None])[0] @ v)
-        if best is not None:
-            found.append(best)
-    return np.reshape(found, (-1, net.d))
-
-
-def _lowest(net: DeepNetwork, H: Array, ways: Array, rng: np.random.Generator) -> tuple[Array, Mask]:
-    """For each direction (n, m) of h the input at which v·h/‖(h, 1)‖ is lowest, by climbs; is it so at no row of H."""
-
-    def share(H: Array, V: Array) -> Array:
-        return np.asarray((H @ V.T) / np.sqrt(1.0 + np.sum(H * H, axis=1, keepdims=True)))
-
-    down = np.repeat(np.column_stack([-ways, np.zeros(len(ways))]), _CLIMBS, axis=0)
-    X = furthest(net, down, rng).reshape(len(ways), _CLIMBS, net.d)
-    each = [share(Known(net.d, net.layers)(x), v[None])[:, 0] for x, v in zip(X, ways)]
-    best = np.argmin(each, axis=1)
-    low = np.min(each, axis=1)
-    return X[np.arange(len(ways)), best], np.asarray(low < share(H, ways).min(axis=0) - _BEYOND)
-
-
-def _corners(net: DeepNetwork, rng: np.random.Generator) -> Array:
-    """Corners of the layers in front of the head, also towards −v."""
-    if not net.layers:
-        return np.zeros((0, net.d))
-    v, m = np.atleast_2d(net.head.v), len(net.layers[-1][1])
-    down = np.repeat(-v[v.any(axis=1)], 2 * m, axis=0)
-    ways = [directions(m, _MIXED * m, rng), np.column_stack([down, np.zeros(len(down))])]
-    return furthest(net, np.concatenate(ways), rng)
