@@ -18,9 +18,10 @@ from relumine.extraction.deep.reach import reach
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-__all__ = ["Invisible", "identifiable_error", "invisible", "never_on", "not_shown", "seen_units"]
+__all__ = ["Invisible", "differing", "identifiable_error", "invisible", "never_on", "not_shown", "seen_units"]
 
 _ROWS = 50_000  # random inputs, near and far: what they show needs no proof
+_APART = 1e-7  # of the spread: measured up to 1e-9 where every parameter is right
 _NODES = 3000  # of branch and bound; what is open then counts as visible
 
 
@@ -63,6 +64,15 @@ def not_shown(net: rl.DeepNetwork, rng: np.random.Generator) -> tuple[list[int],
         masks.append(on.T.astype(float) @ before.astype(float) == 0.0)
         before = on
     return units, tuple(masks)
+
+
+def differing(truth: rl.DeepNetwork, found: rl.DeepNetwork | rl.Network, rng: np.random.Generator) -> int:
+    """At how many of the random inputs, near and far, two networks differ, beyond what digits of large answers do."""
+    X = _inputs(truth, rng)
+    size = 1.0 + np.linalg.norm(X, axis=1) / np.sqrt(truth.d)
+    y = np.reshape(truth(X), (len(X), -1)) / size[:, None]
+    off = np.abs(np.reshape(found(X), y.shape) / np.reshape(size, (-1, 1)) - y).max(axis=1)
+    return int((off > _APART * float(y.std())).sum())
 
 
 def never_on(net: rl.DeepNetwork, X: Array) -> tuple[tuple[int, ...], ...]:
