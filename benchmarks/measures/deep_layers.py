@@ -136,15 +136,16 @@ def cells(settings: Row, rows: dict[str, Row]) -> Iterator[tuple[str, Callable[[
 
 
 def _right(r: Row, shown: str = "") -> int:
-    rows = zip(r[f"{shown}errors"], r["certain"], r[f"{shown}units"])
-    return sum(e is not None and e <= 1e-6 and a == b for e, a, b in rows)
+    """How many of the certain layers are; older rows have only what holds for all inputs, which is more."""
+    errors, units = (r.get(f"{shown}{name}", r[name]) for name in ("errors", "units"))
+    return sum(e is not None and e <= 1e-6 and a == b for e, a, b in zip(errors, r["certain"], units))
 
 
 def elsewhere(report: Row) -> dict[str, str]:
     """A table for docs/deep.md."""
     lines = []
     for r in report["rows"]:
-        worst = max((e for e in r["shown_errors"] if e is not None), default=None)
+        worst = max((e for e in r.get("shown_errors", r["errors"]) if e is not None), default=None)
         lines.append(
             [
                 r["network"],
