@@ -1,6 +1,7 @@
 """Deep networks behind a black box: exact where the method reaches, and a plain no where it does not."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.surfaces import Lift, Surface, bends
+from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.walking import onto
-from relumine.extraction.deep.whole import _certain, extract_deep
+from relumine.extraction.deep.whole import _certain, _Looks, extract_deep
 from relumine.extraction.deep.wide import oriented
 from relumine.extraction.deep.witnesses import Chord, witnesses_of
 from relumine.extraction.lines import kinks
@@ -284,6 +286,21 @@ def test_few_kinks_on_the_first_parallel_lines_do_not_hide_what_they_are(sizes, 
     found = rl.extract(truth, dim=sizes[0], rng=seed + 1)
     assert rl.metrics.parameter_error(truth, found.network) < 1e-6
     assert found.queries <= 20 * truth.parameters
+
+
+@pytest.mark.parametrize(("false", "found"), [(1, True), (2, True), (3, False)])
+def test_units_too_many_of_a_layer_are_left_out(false, found):
+    """Of ten units that most chords show two, or one, are further behind; those are seen on fewer of them."""
+    units = [
+        Unit(np.ones(8), 0.0, np.ones(8, dtype=bool), 1e-9, hits=9 - 4 * (i < false), crossings=10 - (i < false))
+        for i in range(10)
+    ]
+    looks = object.__new__(_Looks)
+    looks.at = SimpleNamespace(known=SimpleNamespace(width=8))
+    looks.k, looks.open, looks.layer = 1, 0, SimpleNamespace(units=units)
+    right = {id(u) for u in units[false:]}
+    looks.signed = lambda some: (np.zeros((8, 8)), np.zeros(8)) if {id(u) for u in some} == right else None
+    assert bool(looks.options(units)) == found
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])

@@ -270,11 +270,19 @@ class _Looks:
         opened = self.open
         found = [self.signed(some) for some in _hypotheses(units, others)]
         if not any(found) and self.k and len(others) > _FEW:
-            # a unit further behind that most chords show, too: with it, no sign of the others can be told
+            # units further behind that most chords show, too: with one, no sign of the others can be told
             least = sorted(units, key=lambda u: u.crossings)[:_SPARE]
-            found = [self.signed([u for u in units if u is not one]) for one in least]
+            found = [self.without(units, [one]) for one in least]
+            if not any(found) and len(units) == self.at.known.width + 2:  # fewer are as many as can be told apart
+                least = sorted(units, key=lambda u: u.score)[:_SPARE]
+                pairs = (self.without(units, list(two)) for two in combinations(least, 2))
+                found = [next((layer for layer in pairs if layer is not None), None)]
         self.open = min(self.open, opened + 1)
         return [layer for layer in found if layer is not None]
+
+    def without(self, units: list[Unit], others: list[Unit]) -> tuple[Array, Array] | None:
+        """The layer without these."""
+        return self.signed([u for u in units if not any(u is other for other in others)])
 
     def signed(self, some: list[Unit]) -> tuple[Array, Array] | None:
         """The layer of these units, if their signs can be told and the box sees nothing more."""
