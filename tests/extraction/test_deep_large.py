@@ -162,7 +162,7 @@ def test_rows_that_confirm_a_large_network_are_not_in_its_fit(monkeypatch):
         fitted.append(H)
         return minimise(head, H, *arguments, **options)
 
-    monkeypatch.setattr(confirm, "_SMALL", 0)
+    monkeypatch.setattr(confirm, "SMALL", 0)
     monkeypatch.setattr(confirm, "_LARGE", 0)
     monkeypatch.setattr(confirm, "_fresh", asked_fresh)
     monkeypatch.setattr(confirm, "minimise", fit)

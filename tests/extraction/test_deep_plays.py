@@ -79,11 +79,9 @@ def test_a_unit_that_is_on_far_out_is_missed_in_no_corner():
     lacking = DeepNetwork(truth.layers, head.permuted([0, 1, 2]))
     X, y = at.ask.data()
     np.testing.assert_allclose(lacking(X), y[:, 0], rtol=1e-12)
-    _, pairs = played(at, lacking)
-    assert pairs is not None
-    out, good = pairs
-    assert (np.abs(lacking(out) - truth(out)) > 1e-3).all()
-    np.testing.assert_allclose(lacking(good), truth(good), rtol=1e-12)
+    net, pairs = played(at, lacking)
+    assert pairs is None
+    assert rl.metrics.parameter_error(truth, net) < 1e-8
 
 
 def test_an_affine_part_that_is_a_weight_of_a_unit_goes_into_it():

@@ -14,35 +14,12 @@ from relumine.extraction.deep.confirm import polished
 from relumine.extraction.deep.further import Next
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import Segment
-from relumine.extraction.deep.linear import seldom_off
 from relumine.extraction.deep.plays import played
 from relumine.extraction.deep.showing import Place, against, joint, reached
 from relumine.network import Network
 from relumine.run import Run
 
 TRUTH = rl.planted.deep((6, 5, 4, 1), rng=3)
-
-
-def test_rows_at_which_a_unit_is_off_tell_all_its_weights():
-    rng = np.random.default_rng(0)
-    H = np.abs(rng.normal(size=(500, 5)))
-    H[:30, 1:] = 0.0  # off with the first unit in front alone, and large
-    H[:30, 0] = rng.uniform(3.0, 9.0, size=30)
-    W, b, a = rng.normal(size=(4, 5)), rng.normal(size=4), rng.normal(size=4)
-    W[3], b[3] = [-1.0, 4.0, 5.0, 6.0, 7.0], 2.5
-    truth = Network(W, b, a, c=0.3)
-    off = H @ W[3] + b[3] < 0.0
-    assert 3 <= off.sum() <= 30
-    # as it is found: the last unit is an affine part, and the signs of two others are not those of the truth
-    lacking = Network(W[:3], b[:3], a[:3], v=a[3] * W[3], c=0.3 + a[3] * b[3]).flip([0, 2])
-    np.testing.assert_allclose(lacking(H[~off]), truth(H[~off]), atol=1e-12)
-    found = seldom_off(lacking, H, truth(H), off, np.full(len(H), 1e-9))
-    assert found is not None
-    assert not found.v.any()
-    np.testing.assert_allclose(found(H), truth(H), atol=1e-10)
-    assert rl.metrics.parameter_error(truth, found) < 1e-9
-    # what is short at those rows for another reason is no unit
-    assert seldom_off(lacking, H, truth(H) + off * np.cos(H[:, 0]), off, np.full(len(H), 1e-9)) is None
 
 
 def inquiry(truth, keep):

@@ -144,6 +144,7 @@ def minimise(
     skip: bool = False,
     free: NDArray[np.bool_] | None = None,
     steps: int = 30,
+    slow: int | None = None,
     tol: float = _FLOOR,
 ) -> LayersFit:
     """Least squares in all layers, from a network that is already close; the loss never grows.
@@ -165,6 +166,8 @@ def minimise(
         dense steps.
     steps : int
         Most steps.
+    slow : int, optional
+        Most steps that gain less than a tenth each; as many as there are by default.
     tol : float
         Relative loss at which to stop.
 
@@ -185,6 +188,7 @@ def minimise(
     omega = np.ones((len(X), 1)) if weight is None else np.reshape(weight, (-1, 1))
     spread = max(float(np.sum((omega * (Y - Y.mean(axis=0))) ** 2)), np.finfo(float).tiny)
     history, lam, reason = [_loss(net, X, Y, omega) / spread], 1e-6, "step limit"
+    lost = 0  # steps that gained little
     for step in range(steps):
         if run.over:
             reason = "interrupted"
@@ -209,8 +213,12 @@ def minimise(
         net, lam = trial, max(lam * 0.05, 1e-15)
         history.append(loss)
         run.report("polish", step + 1, loss)
+        lost += not gained
         if not gained and (loss < 1e-20 or not dense):
             reason = "rounding error"
+            break
+        if slow is not None and lost >= slow:
+            reason = "little gained"
             break
     return LayersFit(net, tuple(history), reason)
 

@@ -68,12 +68,16 @@ class Asked:
         self._q = Y.shape[1]
         self.count += len(X)
         if remember:
-            self._first = self.basis if self._first is None else self._first
-            if self.basis is None or self.basis is not self._first:
-                self.log.append(self._inputs(X), Y)
-            else:
-                self.inside.append(X, Y)
+            self.remember(X, Y)
         return Y
+
+    def remember(self, X: Array, Y: Array) -> None:
+        """Rows and all their outputs."""
+        self._first = self.basis if self._first is None else self._first
+        if self.basis is None or self.basis is not self._first:
+            self.log.append(self._inputs(X), Y)
+        else:
+            self.inside.append(X, Y)
 
     @property
     def mark(self) -> tuple[int, int]:

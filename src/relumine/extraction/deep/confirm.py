@@ -10,7 +10,9 @@ from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, turned
-from relumine.extraction.deep.large import OUT, rare, swept, with_slopes
+from relumine.extraction.deep.large import rare, swept, with_slopes
+from relumine.extraction.deep.linear import SMALL, contradiction, error
+from relumine.extraction.deep.missing import completed
 from relumine.extraction.deep.plays import cornered, covering, idle, played, rejoined
 from relumine.fit.layers import minimise, rank
 
@@ -18,10 +20,17 @@ from relumine.fit.layers import minimise, rank
 # fifty boxes of random shape were called exact and lacked a unit that is on for one input in a hundred; with 1000, one
 # of six with three hidden layers lacked one that is on for one in a thousand.
 _CONFIRM, _CAREFUL = 1000, 5000
+# Times that rows are chosen for a polish, those with errors up to so many times that of nine rows in ten, and the error
+# of these that needs no polish.
+_TRIMS, _TIMES, _DIGITS = 4, 3.0, 3e-13
+# Errors of rows that are then taken in, that of a row which fits, and how much less the largest of them must be.
+_LEVELS, _OFF, _LESS = (1e-11, 1e-9), 3e-12, 1e-4
+_LOOKS = 4  # times that missing units are looked for
+_SLOW = 2  # steps of a polish that gain little
 _AGAIN = 3  # times that the linear part of the head is put into units: in 25-11-11-11-1 two were needed
 _FIRST = 200  # of them asked first
 _WIDE, _FAR = 3.0, 300  # and so many further out, so much further
-_SMALL, _LARGE = 2500, 12_000  # parameters up to which all layers are polished densely, and at all: a minute
+_LARGE = 12_000  # parameters up to which all layers are polished at all: a minute
 _HEAD = 20_000  # and the last layer alone: that of 784-128-128-1 has 16 641
 _EXACT = 1e-8  # relative error on fresh inputs that counts as rounding: measured 1e-15 … 4e-9 where all units are right
 _MUTE = 1e-9  # output of a unit over the largest that is none: measured 1e-11 for one that was there twice
@@ -70,15 +79,24 @@ def polished(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]
         with at.within(None):
             found, pairs = polished(at, net)
         return found, None if pairs is None else (at.ask.coordinates(pairs[0]), at.ask.coordinates(pairs[1]))
-    error = np.abs(net(at.pool[0]).reshape(at.pool[1].shape) - at.pool[1]).max(axis=1)
-    if np.quantile(error, 0.9) > 1e-5 * float(at.pool[1].std()):
+    off = np.abs(net(at.pool[0]).reshape(at.pool[1].shape) - at.pool[1]).max(axis=1)
+    if np.quantile(off, 0.9) > 1e-5 * float(at.pool[1].std()):
         return None, None
-    net = _lean(_fitted(at, net))
+    net = _lean(at, _fitted(at, net))
+    rows = at.near()
+    wrong = error(net, *rows) > contradiction(net, *rows)
+    if wrong.any() and np.median(error(net, *rows)) > _OFF and net.parameters <= SMALL:
+        return None, None  # more than some units is missing
+    net = _complete(at, net)
     if _near(at, net) == _CAREFUL:
-        net = _joined(at, net)
-        net, pairs = played(at, net)
-        if pairs is not None:
-            return None, pairs
+        for _ in range(_LOOKS):
+            net, pairs = played(at, _joined(at, net))
+            if pairs is None:
+                break
+            before, net = net, _complete(at, net)
+            if net is before:
+                at.draft = (net, at.open)
+                return None, pairs
         net = _joined(at, _fitted(at, net))
     elif (pairs := cornered(at, net)) is not None:
         return None, pairs
@@ -123,20 +141,59 @@ def _rank(at: Inquiry, net: DeepNetwork) -> list[str]:
     return [f"the Jacobian has rank {found} of {most}: some parameters can change without any answer asked changing"]
 
 
-def _fitted(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
-    """Polished on rows asked so far, if it is small."""
-    if net.parameters > _SMALL:
+def _fitted(at: Inquiry, net: DeepNetwork, also: float = 0.0) -> DeepNetwork:
+    """Polished on rows asked so far, if it is small; on those that fit best, as others show units that are missing.
+
+    With what these give, rows that do not belong stand out. Then rows that are off a little, and a little more, as long
+    as all of them fit in the end: they show weights that others hardly do. ``also``: as far off are the last of them.
+    """
+    if net.parameters > SMALL:
         return net
-    X, Y = at.ask.data()
-    use = np.flatnonzero(np.linalg.norm(X, axis=1) <= OUT * np.sqrt(at.dim))
-    use = use[covering(net, X[use], 3 * net.parameters, at.rng)]
-    return _polished(at, net, np.concatenate([at.pool[0], X[use]]), np.concatenate([at.pool[1], Y[use]]))
+    X, Y = at.near()
+    use = covering(net, X, 3 * net.parameters, at.rng)
+    X, Y = np.concatenate([at.pool[0], X[use]]), np.concatenate([at.pool[1], Y[use]])
+    off = error(net, X, Y)
+    for _ in range(_TRIMS):
+        level = float(np.quantile(off, 0.9))
+        if level <= _DIGITS:
+            break
+        fits = off <= _TIMES * level
+        more = _polished(at, net, X[fits], Y[fits])
+        better = error(more, X, Y)
+        if np.quantile(better, 0.9) > 0.5 * level:
+            break
+        net, off = more, better
+    for level in (*_LEVELS, max(contradiction(net, X, Y), also)):
+        fits = off <= level
+        if off[fits].max(initial=0.0) <= _OFF or fits.mean() < 0.5:
+            continue
+        more = _polished(at, net, X[fits], Y[fits])
+        better = error(more, X, Y)
+        if better[fits].max() > max(_OFF, _LESS * off[fits].max()) or np.median(better) > max(np.median(off), _DIGITS):
+            break
+        net, off = more, better
+    return net
 
 
-def _lean(net: DeepNetwork) -> DeepNetwork:
+def _complete(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
+    """The network, with units of its last layer that few rows show, if it is small."""
+    for _ in range(_LOOKS if net.parameters <= SMALL else 0):
+        open_, whole = at.open, completed(at, net, contradiction(net, *at.near()))
+        if whole is net:
+            break
+        whole = _lean(at, _fitted(at, whole))
+        if np.median(error(whole, *at.near())) > _OFF:  # not all that came is a unit
+            at.open = open_
+            break
+        net = whole
+    return net
+
+
+def _lean(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
     """Without units of the last layer that do not count: of one found twice, once badly, polishing leaves nothing."""
     loud = np.abs(np.atleast_2d(net.head.a)).max(axis=0) * np.linalg.norm(net.head.W, axis=1)
     keep = np.flatnonzero(loud > _MUTE * loud.max(initial=0.0))
+    at.open = None if at.open is None else at.open[keep]
     return net if len(keep) == net.head.m else DeepNetwork(net.layers, net.head.permuted(keep.tolist()))
 
 
@@ -146,18 +203,20 @@ def _joined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
         net, right = rejoined(at, net)
         if right:
             break
-        net = _fitted(at, net)
+        net = _fitted(at, net, also=np.inf)
     return net
 
 
 def _polished(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> DeepNetwork:
     """Gauss–Newton in all layers, and in the linear part of the head as far as there is one."""
-    steps, tol = (10, _FLOOR) if net.parameters <= _SMALL else (6, _ENOUGH)
+    steps, tol = (10, _FLOOR) if net.parameters <= SMALL else (6, _ENOUGH)
     far = np.maximum(np.linalg.norm(X, axis=1) / np.sqrt(at.dim), 1.0)  # f, and its errors, grow like ‖x‖
     v, size = np.ravel(net.head.v) != 0.0, net.parameters
-    free = np.append(np.ones(size, dtype=bool), v) if v.any() and size + len(v) <= _SMALL else None
+    free = np.append(np.ones(size, dtype=bool), v) if v.any() and size + len(v) <= SMALL else None
     target = Y[:, 0] if at.ask.plain else Y
-    fit = minimise(net, X, target, at.run, steps=steps, tol=tol, weight=1.0 / far, skip=free is not None, free=free)
+    fit = minimise(
+        net, X, target, at.run, steps=steps, slow=_SLOW, tol=tol, weight=1.0 / far, skip=free is not None, free=free
+    )
     at.tell(f"  polish {fit.history[0]:.1e} to {fit.loss:.1e}")
     return fit.network
 
@@ -202,7 +261,7 @@ def _fresh(at: Inquiry, near: int, far: int) -> tuple[Array, Array]:
 
 def _left(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> tuple[float, Pairs | None]:
     """Root mean square error over the spread, and pairs to look between where only some of the rows fit."""
-    error = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / max(float(Y[:-_FAR].std()), 1e-300)
-    left, bad = float(np.sqrt(np.mean(error**2))), error > 1e-6
-    at.tell(f"  residual {left:.1e}, worst {error.max():.1e}")
+    off = np.abs(net(X).reshape(Y.shape) - Y).max(axis=1) / max(float(Y[:-_FAR].std()), 1e-300)
+    left, bad = float(np.sqrt(np.mean(off**2))), off > 1e-6
+    at.tell(f"  residual {left:.1e}, worst {off.max():.1e}")
     return left, None if bad.all() or not bad.any() else at.between(X[bad], X[~bad])

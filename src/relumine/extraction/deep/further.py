@@ -371,10 +371,15 @@ def ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, P
     if not units:
         return None, None
     before, at.known = at.known, known
+    if at.draft is not None:  # with what was asked since, that may be all
+        (draft, at.open), at.draft = at.draft, None
+        with at.within(None):
+            found, pairs = polished(at, draft)
+        if found is not None:
+            return found, None
     net, pairs = finish(at, units)
-    found = None
-    if net is not None:
-        found, pairs = polished(at, net)
+    found, more = (None, None) if net is None else polished(at, net)
+    pairs = pairs if more is None else more
     if found is None:
         at.known = before
     return found, pairs

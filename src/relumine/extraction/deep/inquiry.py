@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
+from relumine.deep import DeepNetwork
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import tops
@@ -26,6 +27,7 @@ _KINKS = 40  # kinks next to which they are looked for: a missing unit shows at 
 # Draws in which to look for rows with digits, the share that must have some, and how much nearer they are drawn else.
 _DRAWS, _SHARE, _NEARER = 24, 0.3, 0.7
 _STRETCHES, _HALVES = 4, 6  # stretches on which a missing unit is looked for, and times that they are halved
+OUT = 60.0  # distance from the origin over √d up to which rows are used: further out the errors of known layers show
 _BEHIND = 3  # units found behind the known layers that make those certain
 
 
@@ -52,6 +54,8 @@ class Inquiry:
         self._incomplete: tuple[tuple[Array, Array], ...] | None = None
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
         self.mark = (0, 0)
+        self.open: Mask | None = None  # weights of the head's units (m, d) that no row has shown
+        self.draft: tuple[DeepNetwork, Mask | None] | None = None  # a network of x, right at nearly all rows; open
         self.measured: list[tuple[Witness, float]] = []  # kinks of the first layer with slopes, and their error
         self.notes: list[str] = []
         self.trace: list[str] = []
@@ -92,6 +96,12 @@ class Inquiry:
             X, Y = self.drawn(missing, lambda n: 2.0 ** self.rng.uniform(-1.0, 1.5, size=(n, 1)))
             self.pool = (np.concatenate([self.pool[0], X]), np.concatenate([self.pool[1].reshape(-1, Y.shape[1]), Y]))
         return self.ask.coordinates(self.pool[0][:n]), self.pool[1][:n]
+
+    def near(self) -> tuple[Array, Array]:
+        """The rows asked so far and their answers, but for those far out."""
+        X, Y = self.ask.data()
+        use = np.linalg.norm(X, axis=1) <= OUT * np.sqrt(self.dim)
+        return X[use], Y[use]
 
     def drawn(self, n: int, scale: Callable[[int], Array | float]) -> tuple[Array, Array]:
         """n normal inputs, so much larger, and their answers; where few have digits, those nearer to the centre.

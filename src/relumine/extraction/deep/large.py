@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
-from relumine.extraction.deep.inquiry import Inquiry
+from relumine.extraction.deep.inquiry import OUT, Inquiry
 from relumine.extraction.deep.surfaces import bends
 from relumine.network import Network
 
@@ -35,7 +35,6 @@ _PLACES, _TRIED, _SIDE = 4, 64, 0.22
 # kink, over how far inputs were from it. A unit of a trained 784-128-128-1 that is on for one input in 5000, with an
 # output weight of 1e-4, had a bias 1e-5 off with 3 rows for each weight, all near its kink.
 _SHOWN, _MOVES, _BEYOND = 8, 6, (0.1, 2.0)
-OUT = 60.0  # distance from the origin over √d up to which rows are used
 
 
 def with_slopes(at: Inquiry, net: DeepNetwork) -> DeepNetwork:

@@ -9,13 +9,13 @@ from scipy.optimize import linprog
 from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.extraction.deep.linear import seldom_off, sparsest
+from relumine.extraction.deep.linear import SMALL, oriented
 from relumine.extraction.deep.units import Unit
 from relumine.fit.layers import minimise
 from relumine.network import Network
-from relumine.recovery.orient import orient
 
 _FITS = 1e-8  # relative error of a row that fits: measured 1e-15 … 1e-10 where the layers in front have all digits
+_LACKING = 0.1  # share of the rows that may differ for units that few inputs show
 _ROBUST = 200_000  # entries of the matrix up to which a linear programme is worth its time
 
 
@@ -83,29 +83,24 @@ def _head(at: Inquiry, units: list[Unit], B: Array) -> Network:
 def _repaired(
     at: Inquiry, head: Network, known: NDArray[np.bool_], tol: float
 ) -> tuple[DeepNetwork | None, Pairs | None]:
-    """The network once every row asked so far fits; else pairs of rows to look between.
+    """The network if nearly all rows asked so far fit; and where some do not, pairs of rows to look between.
 
-    Rows that do not fit may show a unit that is on at all others, or weights that no witness has seen, as their units
-    are seldom on together: those weights, and the output's, are fitted to them.
+    Those may show weights that no witness has seen, as their units are seldom on together: these weights, and the
+    output's, are fitted to them. Or they show units that few inputs do.
     """
-    X, Y = at.ask.data()
-    near = np.linalg.norm(X, axis=1) <= 60.0 * np.sqrt(at.dim)  # far out the errors of known layers show
-    X, Y = X[near], Y[near]
+    X, Y = at.near()
     H = at.known(X)
     weight = 1.0 / (1.0 + np.linalg.norm(H, axis=1))  # far rows would drown the others: f is nearly homogeneous
     scale = float((np.abs(Y) * weight[:, None]).max())
+    first = head
     for _ in range(8):
         wrong = np.abs(head(H).reshape(Y.shape) - Y).max(axis=1) * weight > tol * scale
         at.tell(f"   {int(wrong.sum())} of the {len(X)} rows asked so far do not fit, {int((~known).sum())} open")
         if not wrong.any():
-            return DeepNetwork(at.known.layers, _turned(head.merge(1e-6))), None
-        more = seldom_off(head, H, Y[:, 0], wrong, tol * scale / weight) if at.ask.plain else None
-        if more is not None:
-            at.tell("   these rows show one more unit, which is on at all others")
-            head, known = more, np.vstack([known, np.ones(head.d, dtype=bool)])
-            continue
+            at.open = None
+            return DeepNetwork(at.known.layers, oriented(head.merge(1e-6))), None
         start = DeepNetwork((), head)
-        if start.parameters > 2500:
+        if start.parameters > SMALL:
             break
         size = 3 * start.parameters + 100
         rows = np.concatenate(
@@ -124,21 +119,15 @@ def _repaired(
         head = fit.network.head
     right = at.rng.permutation(np.flatnonzero(~wrong))[:1000]
     some = at.rng.permutation(np.flatnonzero(wrong))[:4]
-    return None, (X[some], np.stack([_partner(X[right], x) for x in X[some]])) if len(right) else None
+    pairs = (X[some], np.stack([_partner(X[right], x) for x in X[some]])) if len(right) else None
+    net, at.open = DeepNetwork(at.known.layers, first), ~known
+    return net if wrong.mean() <= _LACKING and net.parameters <= SMALL else None, pairs
 
 
 def _partner(X: Array, x: Array) -> Array:
     """The row of X nearest to x that is not so near that a kink between the two could not be measured."""
     away = np.linalg.norm(X - x, axis=1)
     return np.asarray(X[np.where(away > 0.1 * np.linalg.norm(x), away, np.inf).argmin()])
-
-
-def _turned(head: Network) -> Network:
-    """The signs that leave no linear part, where there are such; else those that leave few entries of it."""
-    turned = orient(head, exact=False, bias=True, seconds=2.0).network
-    if np.abs(turned.v).max(initial=0.0) < 1e-4 * np.abs(turned.a).max():
-        return turned.replace(v=np.zeros_like(turned.v))
-    return sparsest(turned)
 
 
 def _robust(F: Array, Y: Array, tol: float = _FITS) -> tuple[Array, NDArray[np.bool_]]:

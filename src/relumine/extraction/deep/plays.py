@@ -16,7 +16,8 @@ from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import before
 from relumine.extraction.deep.inquiry import Inquiry, Pairs
-from relumine.extraction.deep.linear import error, into_units, seldom_off
+from relumine.extraction.deep.linear import contradiction, error, into_units
+from relumine.extraction.deep.missing import completed
 from relumine.extraction.deep.places import extremes
 from relumine.extraction.deep.showing import Place, beyond, corners, joint
 from relumine.fit.layers import Sweeps
@@ -29,9 +30,7 @@ _TURNS = 4  # times that weights are brought into play: those of one turn may op
 _SCARCE, _EACH = 0.02, 10  # share of the rows below which what brings two units into play is scarce; rows kept of it
 _SEEN = 4  # rows that bring a weight into play: fewer are too few
 _SPREAD = 2000  # inputs near and far: of 5-15-10-1, units that are on for one in two thousand were missed without them
-_WRONG = 1e-7  # relative error of a row that contradicts: measured 1e-15 … 1e-10 where nothing is missing
 _LOOSE = 1e-5  # the same in a corner far out, where the errors of large networks show: measured up to 1e-8
-_BESIDE = 5  # rows asked beside one that differs
 
 
 def idle(net: DeepNetwork, X: Array) -> list[Mask]:
@@ -70,8 +69,8 @@ def covering(net: DeepNetwork, X: Array, most: int, rng: np.random.Generator) ->
 
 def played(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, Pairs | None]:
     """The network, right also where the box was asked for the first time; pairs to look between where it is not."""
-    near, y = _near(at)
-    slack = _slack(net, near, y)
+    near, y = at.near()
+    slack = contradiction(net, near, y)
     net = into_units(at, net, near, y, slack)
     for _ in range(_TURNS):
         net, P, wrong, changed = _brought(at, net, slack)
@@ -96,22 +95,10 @@ def rejoined(at: Inquiry, net: DeepNetwork) -> tuple[DeepNetwork, bool]:
 
     There the box was asked for the first time, and other weights may have shown.
     """
-    near, y = _near(at)
-    slack = _slack(net, near, y)
+    near, y = at.near()
+    slack = contradiction(net, near, y)
     net = into_units(at, net, near, y, slack)
-    return net, not (error(net, *_near(at)) > slack).any()
-
-
-def _slack(net: DeepNetwork, X: Array, Y: Array) -> float:
-    """The error of a row that contradicts."""
-    return max(_WRONG, 100.0 * float(np.quantile(error(net, X, Y), 0.9)))
-
-
-def _near(at: Inquiry) -> tuple[Array, Array]:
-    """The rows asked so far and their answers, but for those far out."""
-    X, Y = at.ask.data()
-    use = np.linalg.norm(X, axis=1) <= 60.0 * np.sqrt(at.dim)
-    return X[use], Y[use]
+    return net, not (error(net, *at.near()) > slack).any()
 
 
 def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, Array, Mask, bool]:
@@ -119,7 +106,7 @@ def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, 
 
     Last, whether weights were changed: others may then be brought into play by inputs that were none before.
     """
-    near, _ = _near(at)
+    near, _ = at.near()
     open_ = _unseen(net, near, at.rng)
     shown = joint(net, open_, near, at.rng)
     P = np.concatenate([*[points for _, points in shown], corners(net, at.rng), beyond(net, near, at.rng)])
@@ -133,31 +120,10 @@ def _brought(at: Inquiry, net: DeepNetwork, slack: float) -> tuple[DeepNetwork, 
         better = _weighed(_started(net, shown, wrong), open_, P, Y, slack)
         if (error(better, P, Y) > slack).sum() < wrong.sum():  # else a unit is missing, not a weight
             net = better
-        net = _completed(at, net, P[error(net, P, Y) > slack], slack)
+        net = completed(at, net, slack)
         wrong = error(net, P, Y) > slack
         at.tell(f"  {int(wrong.sum())} of {len(P)} rows still differ")
     return net, P, wrong, changed
-
-
-def _completed(at: Inquiry, net: DeepNetwork, out: Array, slack: float) -> DeepNetwork:
-    """With one more unit in place of v·h, if that is off at all rows asked that differ, and on at the others.
-
-    ``out``: some that do; beside them there are more.
-    """
-    if not len(out) or not net.head.v.any():
-        return net
-    out = np.repeat(out[at.rng.permutation(len(out))[:4]], _BESIDE, axis=0)
-    far = np.geomspace(1e-4, 1e-2, _BESIDE)[np.arange(len(out)) % _BESIDE] * np.linalg.norm(out, axis=1)
-    at.ask.answered(out + far[:, None] * at.rng.normal(size=out.shape) / np.sqrt(at.dim))
-    X, Y = at.ask.data()
-    size = 1.0 + np.linalg.norm(X, axis=1) / np.sqrt(X.shape[1])
-    level = slack * size * float((np.abs(Y[:, 0]) / size).max())
-    off = np.abs(net(X).reshape(Y.shape) - Y)[:, 0] > level
-    head = seldom_off(net.head, Known(at.dim, net.layers)(X), Y[:, 0], off, level) if at.ask.plain else None
-    if head is None:
-        return net
-    at.tell(f"  {int(off.sum())} rows show one more unit, which is on at all others")
-    return DeepNetwork(net.layers, head)
 
 
 def cornered(at: Inquiry, net: DeepNetwork) -> Pairs | None:

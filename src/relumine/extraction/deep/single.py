@@ -110,9 +110,10 @@ class _Single:
             if net is not None and net.head.v.any() and patience > 0:
                 patience, net = patience - 1, None
             if net is not None:
-                found, pairs = polished(at, net)
+                found, more = polished(at, net)
                 if found is not None:
                     return found
+                pairs = pairs if more is None else more
         return None
 
     def left(self, X: Array) -> Array:

@@ -261,7 +261,8 @@ class _Looks:
                 self.patience, net = self.patience - 1, None
         if net is None:
             return None
-        found, self.pairs = polished(at, net)
+        found, pairs = polished(at, net)
+        self.pairs = self.pairs if pairs is None else pairs
         return found
 
     def options(self, units: list[Unit]) -> list[tuple[Array, Array]]:
