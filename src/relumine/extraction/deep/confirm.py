@@ -26,6 +26,7 @@ _TRIMS, _TIMES, _DIGITS = 4, 3.0, 3e-13
 # Errors of rows that are then taken in, that of a row which fits, and how much less the largest of them must be.
 _LEVELS, _OFF, _LESS = (1e-11, 1e-9), 3e-12, 1e-4
 _LOOKS = 4  # times that missing units are looked for
+_MOST = 0.7  # share of random rows that must be right already
 _SLOW = 2  # steps of a polish that gain little
 _AGAIN = 3  # times that the linear part of the head is put into units: in 25-11-11-11-1 two were needed
 _FIRST = 200  # of them asked first
@@ -80,7 +81,7 @@ def polished(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]
             found, pairs = polished(at, net)
         return found, None if pairs is None else (at.ask.coordinates(pairs[0]), at.ask.coordinates(pairs[1]))
     off = np.abs(net(at.pool[0]).reshape(at.pool[1].shape) - at.pool[1]).max(axis=1)
-    if np.quantile(off, 0.9) > 1e-5 * float(at.pool[1].std()):
+    if np.quantile(off, _MOST) > 1e-5 * float(at.pool[1].std()):
         return None, None
     net = _lean(at, _fitted(at, net))
     rows = at.near()

@@ -16,9 +16,10 @@ Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 
 POOL = 500  # rows kept of a unit that are as predicted, and rows among which those that agree are looked for
-# Errors a row may be off by; its size over these for it to tell a new direction; those over which a direction is known.
-# With 3e5 and 1e3, three of some hundred rows agreed by chance now and then.
-_OFF, _TELLS, _DIGITS = 30.0, 1e7, 1e4
+_OFF, _DIGITS = 30.0, 1e4  # errors a row may be off by, and those over which a direction is known
+# The size of rows over their error, and how many must agree on a direction. With three of size 3e5, some hundred rows
+# agreed by chance now and then.
+_TIERS = ((1e7, 3), (1e6, 4), (1e5, 6))
 _WITHIN, _BEYOND = 1e-9, 1e-6  # length of a row's part outside the span that is none, and that is one
 _PARALLEL = 1e-10  # 1 − |cos| of directions that are one
 _APART, _NEARER = 1e-5, 0.9  # the same of rows that are two; or the part of one that is new is so much smaller
@@ -91,7 +92,8 @@ class Equations:
             X, F, R = X[~right], F[~right], R[~right]
             if len(more):
                 continue
-            more = self._agreeing(F, R)
+            found = (self._agreeing(F, R, *tier) for tier in _TIERS)
+            more = next((rows for rows in found if len(rows)), _NONE)
             more = more if len(more) else self._several(F, R)
             if not len(more):
                 return
@@ -128,17 +130,17 @@ class Equations:
         tells = np.abs(R).max(axis=1) > _OFF * error
         return np.asarray((np.linalg.norm(out, axis=1) <= _WITHIN) & right & tells)
 
-    def _telling(self, out: Array, R: Array, error: Array) -> Mask:
+    def _telling(self, out: Array, R: Array, error: Array, least: float) -> Mask:
         """Rows that can tell a new direction."""
-        return np.asarray((np.linalg.norm(out, axis=1) > _BEYOND) & (_TELLS * error <= np.abs(R).max(axis=1)))
+        return np.asarray((np.linalg.norm(out, axis=1) > _BEYOND) & (least * error <= np.abs(R).max(axis=1)))
 
-    def _agreeing(self, F: Array, R: Array) -> Rows:
-        """Rows that agree on θ along one direction outside the span: the most of them, three at the least.
+    def _agreeing(self, F: Array, R: Array, tells: float, least: int) -> Rows:
+        """Rows that agree on θ along one direction outside the span: the most of them, so many at the ``least``.
 
         Rows that are multiples of each other are one: such are all those at which every unit in front is off.
         """
         out, left, error = self._off(F, R)
-        rows = np.flatnonzero(self._telling(out, R, error))[-POOL:]
+        rows = np.flatnonzero(self._telling(out, R, error, tells))[-POOL:]
         size, length = (np.linalg.norm(A[rows], axis=1, keepdims=True) for A in (out, F))
         way, slope, error = out[rows] / size, left[rows] / size, _OFF * error[rows] / size[:, 0]
         cosine, part = way @ way.T, size / length
@@ -147,7 +149,7 @@ class Equations:
         for i in range(len(rows)):
             same = np.abs(cosine[i]) > 1.0 - _PARALLEL
             same &= np.abs(slope - np.sign(cosine[i])[:, None] * slope[i]).max(axis=1) <= error + error[i]
-            if same.sum() > len(best) and (same & apart[i]).sum() >= 2:
+            if same.sum() > len(best) and (same & apart[i]).sum() >= least - 1:
                 best = rows[same]
         return best
 
@@ -158,7 +160,7 @@ class Equations:
         directions more than are new.
         """
         out, left, error = self._off(F, R)
-        tells = self._telling(out, R, error)
+        tells = self._telling(out, R, error, _TIERS[0][0])
         on = (F[:, :-1] > 0.0) & ~self.known
         _, group, count = np.unique(on, axis=0, return_inverse=True, return_counts=True)
         for g in np.argsort(-count)[:_PATTERNS]:

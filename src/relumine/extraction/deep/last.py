@@ -37,14 +37,11 @@ def finish(at: Inquiry, units: list[Unit], tol: float = _FITS) -> tuple[DeepNetw
     B, fits = _robust(F, Y, tol)
     inliers = int(fits.sum())
     at.tell(f"   {inliers} of {len(X)} rows fit")
-    if inliers < size + 20 or inliers < 0.7 * len(X):
+    if inliers < size + 20 or inliers < 0.5 * len(X):
         rough = 1e3 * tol
         if tol == _FITS and (np.abs(F @ B - Y).max(axis=1) <= rough * np.abs(F @ B).max()).mean() > 0.9:
             return finish(at, units, rough)  # the layers in front have lost digits, which polishing gives back
-    if inliers < size + 20 or inliers < 0.5 * len(X):
         return None, None
-    if inliers < 0.7 * len(X):
-        return None, at.between(X[~fits], X[fits])
     loud = np.abs(B[: len(units)]).max(axis=1)
     # a unit that was found twice, once badly: nearly all of it goes to the better one
     twins = _alike(np.column_stack([V, c])) & (loud[:, None] < 1e-3 * loud)

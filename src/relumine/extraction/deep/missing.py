@@ -45,6 +45,8 @@ _BESIDE = 2  # rows that show an open weight, beside which there are more
 _NEAR = 3  # inputs from which an open weight is looked for
 _EDGE = np.array([0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])  # of the way to where the unit in front of it turns off
 _OFTEN = 3  # times that such inputs are looked for
+_NOTHING = 1e-9  # of the largest column of these equations: none
+_SHARES = (0.1, 0.3, 0.6, 1.0, 1.0)  # of the rows, by which all open weights are solved for at once
 # Places at which a unit must end, how near to them, and the share at which it does: others may be on there. A sum of
 # two units ended nowhere, single ones at nine places in ten.
 _ENDS, _CLOSE, _SHARE = 12, 0.05, 0.4
@@ -360,26 +362,50 @@ class _Missing:
         return np.asarray(x - _EDGE[:, None] * z / max(float(g @ g), 1e-300) * g)
 
     def shared(self) -> bool:
-        """Whether rows are explained by open weights of several units, of which only sums show: the least of those."""
-        X, Y = self.X, self.Y
-        F, R = self.left(self.units, X, Y)
-        wrong, parts = self.wrong(R), [unit.unit() for unit in self.units]
-        columns, places = [], []
-        for (w, b, a), unit in zip(parts, self.units):
-            on = F @ np.append(w, b) > 0.0
-            for j in np.flatnonzero(~unit.known):
-                columns.append(((on * F[:, j])[:, None] * a).ravel())
-                places.append((unit, j))
-        rows = np.repeat(_open(self.units, F), R.shape[1])
-        if not places or not rows.any():
-            return False
-        change = np.linalg.lstsq(np.stack(columns, axis=1)[rows], R.ravel()[rows], rcond=1e-10)[0]
+        """Whether open weights of several units at once explain more rows; the least ones where only sums show.
+
+        Where a unit in front is seldom on, its weights into many units are open, and in the linear part, too.
+        """
+        more = False
+        for share in _SHARES:
+            F, R = self.left(self.units, self.X, self.Y)
+            places = [(unit, int(j)) for unit in self.units for j in np.flatnonzero(~unit.known)]
+            rows = np.flatnonzero(_open(self.units, F))
+            if not places or not len(rows):
+                break
+            F, R, before = F[rows], R[rows], int(self.wrong(R[rows]).sum())
+            # first rows at which open weights hardly count: there it is known which units are on
+            doubt = np.max([F[:, j] / (np.abs(unit.strength(F)) + _NOTHING) for unit, j in places], axis=0)
+            use = np.argsort(doubt)[: int(share * len(rows)) + 1]
+            columns = []
+            for unit, j in places:
+                w, b, a = unit.unit()
+                columns.append(((F[use] @ np.append(w, b) > 0.0) * F[use, j])[:, None] * a)
+            q, linear = R.shape[1], sorted({j for _, j in places}) if self.net.head.v.any() else []
+            columns += [np.outer(F[use, j], np.eye(q)[k]) for j in linear for k in range(q)]
+            A = np.stack([column.ravel() for column in columns], axis=1)
+            scale = np.linalg.norm(A, axis=0)
+            counts = scale > _NOTHING * scale.max(initial=0.0)
+            change = np.zeros(len(scale))
+            change[counts] = (
+                np.linalg.lstsq(A[:, counts] / scale[counts], R[use].ravel(), rcond=1e-12)[0] / scale[counts]
+            )
+            v = np.array(np.atleast_2d(self.net.head.v))
+            self.guess(places, change, v, linear)
+            if int(self.wrong(self.left(self.units, self.X[rows], self.Y[rows])[1]).sum()) >= before:
+                self.guess(places, -change, v, [])
+            else:
+                more = True
+        return more
+
+    def guess(self, places: list[tuple[Equations, int]], change: Array, v: Array, linear: list[int]) -> None:
+        """Add to open weights, and to these columns of v (q, m)."""
         for (unit, j), delta in zip(places, change):
             unit.guess[j] += delta
-        better = int(self.wrong(self.left(self.units, X, Y)[1]).sum()) < int(wrong.sum())
-        for (unit, j), delta in zip(places, change):
-            unit.guess[j] -= 0.0 if better else delta
-        return better
+        v = np.array(v)
+        v[:, linear] += change[len(places) :][: v.shape[0] * len(linear)].reshape(len(linear), v.shape[0]).T
+        head = self.net.head
+        self.net = DeepNetwork(self.net.layers, head.replace(v=v.reshape(np.shape(head.v))))
 
     def silenced(self) -> bool:
         """Whether open weights were replaced: the box says that a unit is off where it would be on without them."""
