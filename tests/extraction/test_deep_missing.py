@@ -7,9 +7,10 @@ import relumine as rl
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.confirm import _fitted
 from relumine.extraction.deep.equations import Equations
 from relumine.extraction.deep.inquiry import Inquiry
-from relumine.extraction.deep.missing import completed
+from relumine.extraction.deep.missing import _Missing, completed
 from relumine.run import Run
 
 M, NOISE = 6, 1e-15
@@ -170,3 +171,40 @@ def test_what_is_no_unit_is_left_alone():
     mark = at.ask.mark
     assert completed(at, truth, 1e-9) is truth
     assert at.ask.mark == mark  # what was asked in vain is in no later fit
+
+
+def test_a_unit_in_front_that_is_seldom_on_opens_weights_of_all_units_at_once():
+    truth = rl.planted.deep((8, 7, 6, 1), rng=1)
+    (W, b), X = truth.layers[0], np.random.default_rng(3).normal(size=(3000, 8))
+    b = np.array(b)
+    b[2] = -np.quantile(X @ W[2], 0.95)  # on at one input in twenty
+    truth = DeepNetwork([(W, b)], truth.head)
+    blind = np.array(truth.head.W)
+    blind[:, 2] = 0.0
+    net, at = DeepNetwork(truth.layers, truth.head.replace(W=blind)), inquiry(truth, X)
+    at.open = np.zeros(blind.shape, dtype=bool)
+    at.open[:, 2] = True
+    assert 50 < (np.abs(net(X) - truth(X)) > 1e-6).sum() < 300
+    search = _Missing(at, net, 1e-9)
+    assert len(search.units) == 6
+    assert search.shared()
+    found = search.network(search.units)
+    np.testing.assert_allclose(found(X), truth(X), atol=1e-9 * np.abs(truth(X)).max())
+    fresh = np.random.default_rng(4).normal(size=(2000, 8))
+    np.testing.assert_allclose(found(fresh), truth(fresh), atol=1e-7)
+
+
+def test_rows_that_show_missing_units_do_not_spoil_the_digits_of_the_others():
+    truth, rng = rare(rl.planted.deep((10, 8, 7, 6, 1), rng=2), [1, 4], 0.02), np.random.default_rng(0)
+    a = np.array(truth.head.a)
+    a[[1, 4]] *= 1e-7  # so little that no single row contradicts
+    truth = DeepNetwork(truth.layers, truth.head.replace(a=a))
+    net = lacking(truth, [1, 4])
+    off = DeepNetwork([(W * (1.0 + 1e-10 * rng.normal(size=W.shape)), b) for W, b in net.layers], net.head)
+    at = inquiry(truth, rng.normal(size=(4000, 10)))
+    X, y = at.pool[0], at.pool[1][:, 0]
+    right = np.abs(net(X) - y) < 1e-12
+    assert 0.92 < right.mean() < 0.99
+    assert 1e-9 < np.abs(net(X) - y).max() < 1e-6
+    assert np.abs(off(X) - y)[right].max() > 1e-10
+    assert np.abs(_fitted(at, off)(X) - y)[right].max() < 1e-12
