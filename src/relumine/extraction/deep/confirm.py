@@ -154,6 +154,10 @@ def _fitted(at: Inquiry, net: DeepNetwork, also: float = 0.0) -> DeepNetwork:
     use = covering(net, X, 3 * net.parameters, at.rng)
     X, Y = np.concatenate([at.pool[0], X[use]]), np.concatenate([at.pool[1], Y[use]])
     off = error(net, X, Y)
+    if off.max() <= contradiction(net, X, Y):  # nothing seems to be missing
+        more = _polished(at, net, X, Y)
+        if np.quantile(error(more, X, Y), 0.9) <= _DIGITS:
+            return more
     for _ in range(_TRIMS):
         level = float(np.quantile(off, 0.9))
         if level <= _DIGITS:
@@ -177,8 +181,8 @@ def _fitted(at: Inquiry, net: DeepNetwork, also: float = 0.0) -> DeepNetwork:
 
 
 def _complete(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
-    """The network, with units of its last layer that few rows show, if it is small."""
-    for _ in range(_LOOKS if net.parameters <= SMALL else 0):
+    """The network, with units of its last layer that few rows show, if it is small and has others before that."""
+    for _ in range(_LOOKS if net.parameters <= SMALL and len(net.layers) > 1 else 0):
         open_, whole = at.open, completed(at, net, contradiction(net, *at.near()))
         if whole is net:
             break

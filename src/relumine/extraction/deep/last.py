@@ -118,7 +118,9 @@ def _repaired(
     some = at.rng.permutation(np.flatnonzero(wrong))[:4]
     pairs = (X[some], np.stack([_partner(X[right], x) for x in X[some]])) if len(right) else None
     net, at.open = DeepNetwork(at.known.layers, first), ~known
-    return net if wrong.mean() <= _LACKING and net.parameters <= SMALL else None, pairs
+    # behind one layer all units are met on lines, for fewer rows
+    few = len(net.layers) > 1 and wrong.mean() <= _LACKING and net.parameters <= SMALL
+    return net if few else None, pairs
 
 
 def _partner(X: Array, x: Array) -> Array:
