@@ -11,7 +11,7 @@ from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, turned
 from relumine.extraction.deep.large import rare, swept, with_slopes
-from relumine.extraction.deep.linear import SMALL, contradiction, error
+from relumine.extraction.deep.linear import SMALL, contradiction, error, oriented
 from relumine.extraction.deep.missing import completed
 from relumine.extraction.deep.plays import cornered, covering, idle, played, rejoined
 from relumine.fit.layers import minimise, rank
@@ -205,6 +205,8 @@ def _lean(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
 def _joined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
     """v·h as weights of units; what the box shows where it is asked for that is polished first."""
     for _ in range(_AGAIN if net.head.v.any() else 0):
+        if at.open is not None and net.head.v.any():
+            net = DeepNetwork(net.layers, oriented(net.head, at.open))
         net, right = rejoined(at, net)
         if right:
             break

@@ -53,12 +53,20 @@ def sized(X: Array) -> Array:
     return np.asarray(1.0 + np.linalg.norm(X, axis=1) / np.sqrt(X.shape[1]))
 
 
-def oriented(head: Network) -> Network:
-    """The signs that leave no linear part, where there are such; else those that leave few entries of it."""
-    turned = orient(head, exact=False, bias=True, seconds=2.0).network
+def oriented(head: Network, open_: NDArray[np.bool_] | None = None) -> Network:
+    """The signs that leave no linear part, where there are such; else those that leave few entries of it.
+
+    Where a weight is open (m, d), its column of v may stay: that may be what shows of it.
+    """
+    closed = np.ones(head.d, dtype=bool) if open_ is None else ~open_.any(axis=0)
+    if not closed.any():
+        return head
+    part = head.replace(W=head.W[:, closed], v=head.v[..., closed])
+    turned = orient(part, exact=False, bias=True, seconds=2.0).network
+    whole = head.flip(np.flatnonzero(np.sum(turned.W * part.W, axis=1) < 0.0))
     if np.abs(turned.v).max(initial=0.0) < 1e-4 * np.abs(turned.a).max():
-        return turned.replace(v=np.zeros_like(turned.v))
-    return sparsest(turned)
+        return whole.replace(v=np.where(closed, 0.0, whole.v))
+    return sparsest(whole)
 
 
 def sparsest(head: Network) -> Network:

@@ -66,7 +66,7 @@ def completed(at: Inquiry, net: DeepNetwork, slack: float) -> DeepNetwork:
     search.remember()
     known = [np.ones(search.net.head.W.shape, dtype=bool), *[unit.known[None] for unit in search.units]]
     whole, at.open = search.network(search.units), ~np.concatenate(known)
-    return whole if at.open.any() else DeepNetwork(net.layers, oriented(whole.head))
+    return DeepNetwork(net.layers, oriented(whole.head, at.open))
 
 
 class _Missing:
