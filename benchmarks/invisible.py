@@ -22,12 +22,13 @@ __all__ = ["Invisible", "differing", "identifiable_error", "invisible", "never_o
 
 _ROWS = 50_000  # random inputs, near and far: what they show needs no proof
 _APART = 1e-7  # of the spread: measured up to 1e-9 where every parameter is right
+_FAINT = 1e-9  # output of a unit over the largest that changes no answer by more than what counts as exact
 _NODES = 3000  # of branch and bound; what is open then counts as visible
 
 
 @dataclass(frozen=True)
 class Invisible:
-    """Units never on, by layer; units of the last hidden layer never off; weights (i, j) never in play, by layer."""
+    """Units never on, by layer, or too faint; units of the last layer never off; weights (i, j) never in play."""
 
     dead: tuple[tuple[int, ...], ...]
     always_on: tuple[int, ...]
@@ -50,7 +51,12 @@ def invisible(net: rl.DeepNetwork, rng: np.random.Generator) -> Invisible:
         masks.append(mask)
         before = on
     last = len(net.hidden) - 1
-    always = tuple(int(i) for i in np.flatnonzero(on.all(axis=0)) if not _reached(net, last, int(i), -1.0))
+    loud = np.abs(np.atleast_2d(net.head.a)).max(axis=0) * np.linalg.norm(net.head.W, axis=1)
+    faint = tuple(int(i) for i in np.flatnonzero(loud <= _FAINT * loud.max()) if i not in dead[last])
+    dead = (*dead[:-1], tuple(sorted((*dead[last], *faint))))
+    always = tuple(
+        int(i) for i in np.flatnonzero(on.all(axis=0)) if i not in faint and not _reached(net, last, int(i), -1.0)
+    )
     return Invisible(dead, always, tuple(masks))
 
 
