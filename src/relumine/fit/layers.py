@@ -198,9 +198,9 @@ def minimise(
             break
         sweeps = Sweeps(net, X, skip)
         dense = sweeps.size <= _DENSE
-        solve = (_Dense if dense else _Iterative)(sweeps, Y, omega)
+        solve = (_Dense if dense else _Iterative)(sweeps, Y, omega, free)
         for _ in range(_TRIES if dense else _COSTLY):
-            delta = solve(lam, free)
+            delta = solve(lam)
             trial = None if delta is None or not np.isfinite(delta).all() else sweeps.moved(delta)
             loss = np.inf if trial is None else _loss(trial, X, Y, omega) / spread
             if trial is not None and loss < history[-1]:
@@ -245,29 +245,30 @@ def _loss(net: DeepNetwork, X: Array, Y: Array, omega: Array) -> float:
 
 
 class _Dense:
-    """Form JᵀJ once, factor it for each damping."""
+    """Form JᵀJ once, of the parameters that may change, factor it for each damping."""
 
-    def __init__(self, sweeps: Sweeps, Y: Array, omega: Array) -> None:
-        self.H, self.g = np.zeros((sweeps.size, sweeps.size)), -sweeps.backward(omega**2 * (sweeps.value - Y))
+    def __init__(self, sweeps: Sweeps, Y: Array, omega: Array, free: NDArray[np.bool_] | None = None) -> None:
+        self.size, self.use = sweeps.size, slice(None) if free is None else np.flatnonzero(free)
+        self.g = -sweeps.backward(omega**2 * (sweeps.value - Y))[self.use]
+        self.H = np.zeros((len(self.g), len(self.g)))
         for part, factor in _parts(sweeps, omega):
             for k in range(Y.shape[1]):
-                J = factor * part.rows(k)
+                J = factor * part.rows(k)[:, self.use]
                 self.H += J.T @ J
         diagonal = np.diag(self.H)
         self.scale = diagonal + 1e-12 * diagonal.max(initial=0.0) + np.finfo(float).tiny
 
-    def __call__(self, lam: float, free: NDArray[np.bool_] | None = None) -> Array | None:
+    def __call__(self, lam: float) -> Array | None:
         # unit diagonal before factoring: columns of different layers differ by orders of magnitude
         root = np.sqrt(self.scale)
         system = self.H / np.outer(root, root)
         system[np.diag_indices(len(root))] += max(lam, 1e-13)
-        use = np.arange(len(root)) if free is None else np.flatnonzero(free)
-        delta = np.zeros(len(root))
+        delta = np.zeros(self.size)
         try:
-            factor = cho_factor(system[np.ix_(use, use)], check_finite=False)
+            factor = cho_factor(system, check_finite=False)
         except LinAlgError:
             return None
-        delta[use] = cho_solve(factor, (self.g / root)[use]) / root[use]
+        delta[self.use] = cho_solve(factor, self.g / root) / root
         return delta
 
 
@@ -278,9 +279,11 @@ class _Iterative:
     layer of a trained 784-64-64-1, 150 products won five digits; with columns of length one it had been one and a half.
     """
 
-    def __init__(self, sweeps: Sweeps, Y: Array, omega: Array) -> None:
+    def __init__(self, sweeps: Sweeps, Y: Array, omega: Array, free: NDArray[np.bool_] | None = None) -> None:
         if sweeps.free_skip:
             raise InvalidInput(f"a linear part of {sweeps.size} parameters: dense steps go up to {_DENSE}")
+        if free is not None:
+            raise InvalidInput(f"some parameters fixed, and {sweeps.size} of them: dense steps go up to {_DENSE}")
         self.sweeps, self.omega, self.target = sweeps, omega, (omega * (Y - sweeps.value)).ravel()
         n = len(Y)
         squares = [np.zeros((len(b), len(b))) for _, b in sweeps.maps]
@@ -292,9 +295,7 @@ class _Iterative:
         self.left = [_inverse_root(S) for S in squares]
         self.right = [_inverse_root(_gram(h, omega)) for h in sweeps.h]
 
-    def __call__(self, lam: float, free: NDArray[np.bool_] | None = None) -> Array | None:
-        if free is not None:
-            raise InvalidInput(f"some parameters fixed, and {self.sweeps.size} of them: dense steps go up to {_DENSE}")
+    def __call__(self, lam: float) -> Array | None:
         shape = self.sweeps.value.shape
         J = LinearOperator(
             (self.target.size, self.sweeps.size),

@@ -97,7 +97,7 @@ def _repaired(
             at.open = None
             return DeepNetwork(at.known.layers, oriented(head.merge(1e-6))), None
         start = DeepNetwork((), head)
-        if start.parameters > SMALL:
+        if known.all() or start.parameters > SMALL:
             break
         size = 3 * start.parameters + 100
         rows = np.concatenate(
