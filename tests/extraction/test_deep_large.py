@@ -5,7 +5,7 @@ import pytest
 
 import relumine as rl
 from relumine.extraction.deep import box as module
-from relumine.extraction.deep import confirm
+from relumine.extraction.deep import confirm, last
 from relumine.extraction.deep import units as units_module
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
@@ -173,3 +173,31 @@ def test_rows_that_confirm_a_large_network_are_not_in_its_fit(monkeypatch):
     H = Known(12, truth.layers)(np.concatenate(fresh))
     H = H[(H > 0.0).sum(axis=1) > 1]  # others may be alike
     assert not (np.abs(fitted[0][:, None] - H).max(axis=2) < 1e-9).any()
+
+
+def test_a_unit_that_random_rows_hardly_show_off_gets_rows_of_its_own(monkeypatch):
+    """One that is off at none of 30 000 inputs, in a network that is polished on about as many rows as parameters."""
+    truth = rl.planted.deep((12, 6, 5, 1), rng=11).scaled()
+    X = np.random.default_rng(1).normal(size=(30_000, 12))
+    b = truth.head.b.copy()
+    b[2] -= (Known(12, truth.layers)(X) @ truth.head.W[2] + b[2]).min()
+    truth = rl.DeepNetwork(truth.layers, truth.head.replace(b=b))
+    run = Run.of(rng=0)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False, True), 12, run)
+    start = rl.DeepNetwork.of([(W + 1e-6 * at.rng.normal(size=W.shape), b) for W, b in truth.maps])
+    monkeypatch.setattr(confirm, "SMALL", 0)
+    found = confirm._refined(at, start, at.ask.mark)
+    assert rl.metrics.parameter_error(truth, found) < 1e-10
+
+
+def test_where_every_weight_is_known_nothing_is_fitted_to_rows_that_differ(monkeypatch):
+    """They show units that are missing, and to fit the others to them takes minutes for many outputs."""
+    truth = rl.planted.deep((12, 8, 6, 1), rng=4).scaled()
+    run = Run.of(rng=0)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False, True), 12, run)
+    at.known = Known(12, truth.layers)
+    at.rows(400)
+    monkeypatch.setattr(last, "minimise", None)
+    net, pairs = last._repaired(at, truth.head.permuted(range(1, 6)), np.ones((5, 8), dtype=bool), 1e-7)
+    assert net is None
+    assert len(pairs[0]) == 4

@@ -231,19 +231,21 @@ def _polished(at: Inquiry, net: DeepNetwork, X: Array, Y: Array) -> DeepNetwork:
 def _refined(at: Inquiry, net: DeepNetwork, used: tuple[int, int]) -> DeepNetwork:
     """Polished on random rows, a little more than parameters; of large networks only the head, on twice as many.
 
+    Units of the last layer that these hardly show get rows of their own: old ones lie on few lines.
     ``used``: the rows remembered up to there; later ones are to confirm the network, and stay out of the fit.
     """
-    head = DeepNetwork((), net.head)
-    if net.parameters <= _LARGE:
-        return _polished(at, net, *at.rows(int(1.15 * net.parameters) + 100))
-    if head.parameters > _HEAD:
+    head, whole = DeepNetwork((), net.head), net.parameters <= _LARGE
+    if not whole and head.parameters > _HEAD:
         return net
-    net = with_slopes(at, net)
-    X, Y = at.rows(2 * head.parameters)
+    net = net if whole else with_slopes(at, net)
+    X, Y = at.rows(int(1.15 * net.parameters) + 100 if whole else 2 * head.parameters)
+    seldom, more = at.ask.answered(rare(at, net, X))
+    X, Y = np.concatenate([X, seldom]), np.concatenate([Y, more])
+    if whole:
+        return _polished(at, net, X, Y)
     old, answers = at.ask.since(at.mark, used)  # on both sides of units that random rows hardly show
     pick = at.rng.permutation(len(old))[: head.parameters]
-    seldom, more = at.ask.answered(rare(at, net, X))  # old ones lie on few lines
-    X, Y = np.concatenate([X, old[pick], seldom]), np.concatenate([Y, answers[pick], more])
+    X, Y = np.concatenate([X, old[pick]]), np.concatenate([Y, answers[pick]])
     H = Known(at.dim, net.layers)(X)
     size = 1.0 / (1.0 + np.linalg.norm(H, axis=1))
     fit = minimise(head, H, Y[:, 0] if at.ask.plain else Y, at.run, steps=8, tol=_ENOUGH, weight=size)
