@@ -23,6 +23,7 @@ _CONFIRM, _CAREFUL = 1000, 5000
 # Times that rows are chosen for a polish, those with errors up to so many times that of nine rows in ten, and the error
 # of these that needs no polish.
 _TRIMS, _TIMES, _DIGITS = 4, 3.0, 3e-13
+_SAME = 100.0  # times the error of most
 # Errors of rows that are then taken in, that of a row which fits, and how much less the largest of them must be.
 _LEVELS, _OFF, _LESS = (1e-11, 1e-9), 3e-12, 1e-4
 _LOOKS = 4  # times that missing units are looked for
@@ -159,13 +160,13 @@ def _fitted(at: Inquiry, net: DeepNetwork, also: float = 0.0) -> DeepNetwork:
         if np.quantile(error(more, X, Y), 0.9) <= _DIGITS:
             return more
     for _ in range(_TRIMS):
-        level = float(np.quantile(off, 0.9))
+        level = min(float(np.quantile(off, 0.9)), _SAME * float(np.median(off)))
         if level <= _DIGITS:
             break
         fits = off <= _TIMES * level
         more = _polished(at, net, X[fits], Y[fits])
         better = error(more, X, Y)
-        if np.quantile(better, 0.9) > 0.5 * level:
+        if min(float(np.quantile(better, 0.9)), _SAME * float(np.median(better))) > 0.5 * level:
             break
         net, off = more, better
     for level in (*_LEVELS, max(contradiction(net, X, Y), also)):
@@ -210,7 +211,9 @@ def _joined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
         net, right = rejoined(at, net)
         if right:
             break
-        net = _fitted(at, net, also=np.inf)
+        worst, net = float(error(net, *at.near()).max()), _fitted(at, net, also=np.inf)
+        if error(net, *at.near()).max() > 0.5 * worst:
+            break
     return net
 
 

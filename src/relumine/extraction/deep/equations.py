@@ -40,6 +40,12 @@ class Equations:
         self.sought, self.guess = np.zeros(F.shape[1] - 1, dtype=int), np.zeros(F.shape[1] - 1)
         self._solve()
 
+    def copy(self) -> Equations:
+        """As it is now."""
+        other = Equations(self.X, self.F, self.R, self.noise)
+        other.sought, other.guess = self.sought.copy(), self.guess.copy()
+        return other
+
     def _solve(self) -> None:
         """θ by least squares, along directions that are known well enough."""
         U, s, Vt = np.linalg.svd(self.F, full_matrices=False)
@@ -99,6 +105,13 @@ class Equations:
                 return
             self._add(X[more], F[more], R[more])
             X, F, R = (np.delete(part, more, axis=0) for part in (X, F, R))
+
+    def tell(self, x: Array, j: int, weight: Array, error: Array) -> None:
+        """Weight j times a (q,), with such an error, from elsewhere; x is an input at which the unit is on."""
+        share = min(self.noise / max(float(np.abs(error).max()), 1e-300), 1.0)
+        f = np.zeros((1, self.F.shape[1]))
+        f[0, j] = share
+        self._add(x[None], f, share * weight[None])
 
     def silence(self, F: Array) -> bool:
         """Numbers in place of open weights, so that the unit is off at rows φ where it is; whether there are new."""

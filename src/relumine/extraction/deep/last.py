@@ -34,7 +34,7 @@ def finish(at: Inquiry, units: list[Unit], tol: float = _FITS) -> tuple[DeepNetw
     X, Y = np.concatenate([X, old[pick]]), np.concatenate([Y, answers[pick]])
     H = at.known(X)
     F = np.column_stack([np.abs(H @ V.T + c), H, np.ones(len(X))])
-    B, fits = _robust(F, Y, tol)
+    B, fits = robust(F, Y, tol)
     inliers = int(fits.sum())
     at.tell(f"   {inliers} of {len(X)} rows fit")
     if inliers < size + 20 or inliers < 0.5 * len(X):
@@ -62,7 +62,7 @@ def affine(at: Inquiry) -> DeepNetwork | None:
     *layers, (W, b) = at.known.layers
     X, Y = at.rows(3 * len(b) + 100)
     F = np.column_stack([at.known(X), np.ones(len(X))])
-    B, _ = _robust(F, Y)
+    B, _ = robust(F, Y)
     if np.abs(F @ B - Y).max() > 1e-4 * float(Y.std()):
         return None
     a, c = B[:-1].T, B[-1]
@@ -129,7 +129,7 @@ def _partner(X: Array, x: Array) -> Array:
     return np.asarray(X[np.where(away > 0.1 * np.linalg.norm(x), away, np.inf).argmin()])
 
 
-def _robust(F: Array, Y: Array, tol: float = _FITS) -> tuple[Array, NDArray[np.bool_]]:
+def robust(F: Array, Y: Array, tol: float = _FITS) -> tuple[Array, NDArray[np.bool_]]:
     """Least squares of Y (n, q) on F (n, p) over the rows that fit exactly, and which do: first Σ|r| is minimised."""
     scale = np.linalg.norm(F, axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)

@@ -43,9 +43,9 @@ def error(net: DeepNetwork, X: Array, Y: Array) -> Array:
 
 
 def contradiction(net: DeepNetwork, X: Array, Y: Array) -> float:
-    """The error of a row that contradicts a network which is right at most of these."""
-    least = _WRONG if net.parameters <= SMALL else _LARGE
-    return max(least, 100.0 * float(np.quantile(error(net, X, Y), 0.9)))
+    """The error of a row that contradicts a network which is right at most of these, though not at nine in ten."""
+    least, off = _WRONG if net.parameters <= SMALL else _LARGE, error(net, X, Y)
+    return max(least, min(100.0 * float(np.quantile(off, 0.9)), 1000.0 * float(np.median(off))))
 
 
 def sized(X: Array) -> Array:
@@ -67,6 +67,22 @@ def oriented(head: Network, open_: NDArray[np.bool_] | None = None) -> Network:
     if np.abs(turned.v).max(initial=0.0) < 1e-4 * np.abs(turned.a).max():
         return whole.replace(v=np.where(closed, 0.0, whole.v))
     return sparsest(whole)
+
+
+def tied(head: Network, open_: NDArray[np.bool_], H: Array) -> Network:
+    """The head without a linear part, if all that is left of it is in columns with an open weight (m, d).
+
+    Each entry goes to a unit with an open weight there: the one on at most of the rows of H (n, d) that show it.
+    """
+    columns = np.flatnonzero(head.v) if head.q is None else np.zeros(0, dtype=np.intp)
+    if not len(columns) or not open_[:, columns].any(axis=0).all():
+        return head
+    W, on = np.array(head.W), H @ head.W.T + head.b > 0.0
+    for j in columns:
+        some = np.flatnonzero(open_[:, j])
+        i = some[on[H[:, j] > 0.0][:, some].sum(axis=0).argmax()]
+        W[i, j] += head.v[j] / head.a[i]
+    return head.replace(W=W, v=np.zeros_like(head.v))
 
 
 def sparsest(head: Network) -> Network:

@@ -13,27 +13,21 @@ unit takes many rows for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.deep import DeepNetwork
-from relumine.extraction.deep.charts import Known
-from relumine.extraction.deep.equations import POOL, Equations
+from relumine.extraction.deep.equations import Equations
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.linear import error, oriented, sized
+from relumine.extraction.deep.opened import Opened
 from relumine.extraction.deep.places import breaks
-from relumine.extraction.deep.showing import Place, joint
-
-Mask = NDArray[np.bool_]
-Some = tuple[Array, Array, Array]  # inputs X (n, d), φ (n, m + 1) and r (n, q)
+from relumine.extraction.deep.residue import Some
 
 _TURNS = 30  # times that units, or weights of them, are looked for: networks fitted to the digits lacked up to eight
 _STARTS, _HALVES = 4, 8  # inputs to start from, and times that the way to the edge is halved: there one unit is on
+_STALE, _NEARLY = 4, 0.01  # turns without fewer rows that differ, and the share of them that others wait for a polish
 _MOST, _LEFT = 20_000, 0.5  # rows to ask, and the share of those that differed which may do so in the end
-_ROWS = 20_000  # of the rows that fit against which units are held
 _RIGHT = 1000  # rows that fit among which the nearest is looked for
 # Rounds of rays from rows of a unit into other regions, those where weights stay open, and rays in each.
 _ROUNDS, _AGAIN, _RAYS = 12, 4, 8
@@ -42,11 +36,6 @@ _CROSSED = 3  # regions that a ray crosses, at the most
 _REACH = (1.0, 0.1, 0.01, 1e-3)  # of the first region, in which rows must agree: other missing units may end it
 _MORE = 6  # rows of a region, beyond one for each direction
 _BESIDE = 2  # rows that show an open weight, beside which there are more
-_NEAR = 3  # inputs from which an open weight is looked for
-_EDGE = np.array([0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])  # of the way to where the unit in front of it turns off
-_OFTEN = 3  # times that such inputs are looked for
-_NOTHING = 1e-9  # of the largest column of these equations: none
-_SHARES = (0.1, 0.3, 0.6, 1.0, 1.0)  # of the rows, by which all open weights are solved for at once
 # Places at which a unit must end, how near to them, and the share at which it does: others may be on there. A sum of
 # two units ended nowhere, single ones at nine places in ten.
 _ENDS, _CLOSE, _SHARE = 12, 0.05, 0.4
@@ -69,97 +58,16 @@ def completed(at: Inquiry, net: DeepNetwork, slack: float) -> DeepNetwork:
     return DeepNetwork(net.layers, oriented(whole.head, at.open))
 
 
-class _Missing:
-    """``units``: those found so far, and those of the network with open weights, besides ``net``."""
-
-    def __init__(self, at: Inquiry, net: DeepNetwork, slack: float) -> None:
-        self.at, self.net, self.front = at, net, Known(at.dim, net.layers)
-        self.units: list[Equations] = []
-        W = net.layers[0][0]
-        self.basis = np.linalg.qr(W.T)[0] if len(W) < at.dim else np.eye(at.dim)
-        X, Y = at.ask.data()
-        scale = float((np.abs(Y).max(axis=1) / sized(X)).max())
-        off = error(net, X, Y)
-        self.level = slack * scale
-        self.noise = scale * max(10.0 * float(np.median(off)), 1e-15)  # of most rows: others may show a faint unit
-        use = (off > slack) | (at.rng.random(len(X)) < _ROWS / len(X))
-        self.X, self.Y = X[use], Y[use]  # and all that is asked here, at the end
-        self.first = len(self.X)
-        if at.open is not None:
-            self.reopen(self.X, self.Y, at.open)
-
-    def reopen(self, X: Array, Y: Array, open_: Mask) -> None:
-        """Units of the network with open weights are missing ones, of which rows that fit say a part."""
-        F, R = self.left([], X, Y)
-        fits, keep, head = np.abs(R).max(axis=1) <= self.level, [], self.net.head
-        for i in range(head.m):
-            z = F @ np.append(head.W[i], head.b[i])
-            on = fits & (z > 0.0) & ~(F[:, :-1][:, open_[i]] > 0.0).any(axis=1)
-            rows = self.at.rng.permutation(np.flatnonzero(on))[:POOL]
-            if open_[i].any() and len(rows) > head.d:
-                r = np.outer(z[rows], np.atleast_2d(head.a)[:, i])
-                unit = Equations(X[rows], F[rows], r, 0.1 * self.noise)
-                size = float(np.linalg.norm(np.append(head.W[i] * ~open_[i], head.b[i])))
-                unit.guess = head.W[i] * open_[i] / size
-                self.units.append(unit)
-            else:
-                keep.append(i)
-        self.net = DeepNetwork(self.net.layers, head.permuted(keep))
-
-    def ask(self, P: Array) -> tuple[Array, Array]:
-        """Those of the rows of P that have digits, and the answers; the log gets them if all goes well."""
-        P = P[self.at.ask.digits(P)]
-        Y = self.at.ask.values(P, remember=False).reshape(len(P), self.Y.shape[1])
-        self.X, self.Y = np.concatenate([self.X, P]), np.concatenate([self.Y, Y])
-        return P, Y
-
-    def remember(self) -> None:
-        """The rows asked, in the log."""
-        self.at.ask.remember(self.X[self.first :], self.Y[self.first :])
-
-    # -- what is left --------------------------------------------------------------------------------------------
-
-    def network(self, units: list[Equations]) -> DeepNetwork:
-        """With these units, as far as they are known."""
-        head = self.net.head
-        parts = [unit.unit() for unit in units]
-        W = np.vstack([head.W, *[w[None] for w, _, _ in parts]])
-        b = np.concatenate([head.b, [b for _, b, _ in parts]])
-        a = np.column_stack([np.atleast_2d(head.a), *[a for _, _, a in parts]])
-        return DeepNetwork(self.net.layers, head.replace(W=W, b=b, a=a.reshape((*np.shape(head.a)[:-1], -1))))
-
-    def left(self, units: list[Equations], X: Array, Y: Array) -> tuple[Array, Array]:
-        """φ (n, m + 1) and what these units leave of the answers (n, q), both over the size of the input."""
-        size = sized(X)[:, None]
-        F = np.column_stack([self.front(X), np.ones(len(X))])
-        return F / size, (Y - self.network(units)(X).reshape(Y.shape)) / size
-
-    def wrong(self, R: Array) -> Mask:
-        """What is left is more than rounding."""
-        return np.asarray(np.abs(R).max(axis=1, initial=0.0) > self.level)
-
-    def contradicting(self, units: list[Equations], X: Array, Y: Array) -> Some:
-        """Those of the rows that these units do not explain.
-
-        But for rows at which an open weight of these counts: they tell of no other unit.
-        """
-        F, R = self.left(units, X, Y)
-        tell = self.wrong(R) & ~_open(units, F)
-        return X[tell], F[tell], R[tell]
-
-    def asked(self, units: list[Equations], P: Array) -> Some:
-        """The same of the box at the rows of P."""
-        return self.contradicting(units, *self.ask(P))
-
-    # -- units ---------------------------------------------------------------------------------------------------
+class _Missing(Opened):
+    """Unit after unit, with all weights."""
 
     def all(self) -> bool:
         """Unit after unit, until all rows are explained or nothing new comes; whether most rows that differed fit."""
-        began, first = self.at.ask.count, 0
+        began, first, best, stale = self.at.ask.count, 0, np.inf, 0
         for turn in range(_TURNS):
             X, Y = self.X, self.Y
             F, R = self.left(self.units, X, Y)
-            wrong, open_ = self.wrong(R), _open(self.units, F)
+            wrong, open_ = self.wrong(R), self.open(self.units, F)
             old = int(wrong[: self.first].sum())
             first = first if turn else old
             self.at.tell(
@@ -169,21 +77,26 @@ class _Missing:
             )
             if not wrong.any() or self.at.run.over or self.at.ask.count - began > _MOST:
                 break
+            best, stale = min(best, old), 0 if old < best else stale + 1
+            if stale > _STALE or (turn and old <= _NEARLY * first and 2 * (wrong & open_).sum() > wrong.sum()):
+                break  # a polish first
             new = self.begun(X[wrong & ~open_], X[~wrong])
-            if not (self.further() or new or self.together() or self.shared() or self.silenced()):
+            if not (
+                self.further() or new or self.columns() or self.together() or self.shared() or self.kept(self.silenced)
+            ):
                 break
         return old <= _LEFT * first
 
     def begun(self, wrong: Array, right: Array) -> bool:
         """One more unit, the one of several that explains most rows; False where there is none."""
-        best: tuple[int, Equations] | None = None
+        best: tuple[float, Equations] | None = None
         for x in self.edges(wrong, right):
             unit = self.local(x)
             if unit is None:
                 continue
             self.grow(unit, self.units)
             gain = self.gain(unit)
-            if gain > 0 and (best is None or gain > best[0]) and self.ends(unit):
+            if gain > 0.0 and (best is None or gain > best[0]) and self.ends(unit):
                 best = (gain, unit)
         if best is not None and not any(old.joins(best[1]) for old in self.units):
             self.units.append(best[1])
@@ -231,7 +144,7 @@ class _Missing:
         return np.asarray(Vt[s > 1e-9 * s[0]])
 
     def inside(self, x: Array, X: Array, reach: float = 1.0) -> Array:
-        """Inputs in the linear region around x, on chords from some of the rows of X in it."""
+        """Inputs in the linear region of the layers in front around x, on chords from some of the rows of X in it."""
         V = self.directions(x)
         *_, rows, offsets = self.front.region(x)
         base = X[self.at.rng.integers(len(X), size=len(V) + _MORE)]
@@ -242,14 +155,17 @@ class _Missing:
         end = np.minimum(end, 3.0 * np.sqrt(self.at.dim) * sized(base))
         return np.asarray(base + (reach * end * self.at.rng.uniform(0.1, 0.9, size=len(end)))[:, None] * way)
 
-    def gain(self, unit: Equations) -> int:
-        """How many more rows are explained with the unit; 0 if one that only known weights count at contradicts it."""
+    def gain(self, unit: Equations) -> float:
+        """The share of rows explained with the unit of those that are not; 0 if one contradicts it.
+
+        But for rows at which an open weight of it counts. Of two tries at one unit, the worse leaves more.
+        """
         if not unit.confirmed:
-            return 0
+            return 0.0
         X, Y = self.X, self.Y
         F, before = self.left(self.units, X, Y)
         was, now = self.wrong(before), self.wrong(self.left([*self.units, unit], X, Y)[1])
-        return 0 if (now & ~was & ~unit.open(F)).any() else int(was.sum()) - int(now.sum())
+        return 0.0 if (now & ~was & ~unit.open(F)).any() else 1.0 - float(now.sum()) / max(int(was.sum()), 1)
 
     def ends(self, unit: Equations) -> bool:
         """Whether what is left begins where the unit says: a sum of two that are on together begins elsewhere."""
@@ -313,115 +229,6 @@ class _Missing:
     def further(self) -> bool:
         """More weights of the units found; whether there were any."""
         return self.each(lambda i, unit, others: self.grow(unit, others, _AGAIN))
-
-    def together(self) -> bool:
-        """The same, next to where the unit in front of an open weight turns on: the weight cannot turn this one off."""
-        X = self.X
-        F = np.column_stack([self.front(X), np.ones(len(X))])
-
-        def look(i: int, unit: Equations, others: list[Equations]) -> None:
-            for j in np.flatnonzero(~unit.known):
-                P = [self.to_edge(x, int(j)) for x in self.both(i, int(j), X, F)]
-                if P:
-                    unit.take(*self.asked(others, np.concatenate(P)))
-
-        return self.each(look)
-
-    def each(self, look: Callable[[int, Equations, list[Equations]], None]) -> bool:
-        """Look at each unit with open weights, beside the others; whether more is known of any."""
-        more = False
-        for i, unit in enumerate(self.units):
-            if not unit.known.all():
-                before = len(unit.span)
-                look(i, unit, [*self.units[:i], *self.units[i + 1 :]])
-                more |= len(unit.span) > before
-        return more
-
-    def both(self, i: int, j: int, X: Array, F: Array) -> Array:
-        """Some inputs at which a unit is on, by what is known, and unit j in front: of those asked, then others."""
-        unit = self.units[i]
-        z = unit.strength(F)
-        there = np.flatnonzero((z > 0.0) & (F[:, j] > 0.0))
-        unit.sought[j] += 1
-        if unit.sought[j] > _OFTEN:
-            return X[:0]
-        if len(there) and unit.sought[j] == 1:
-            # alone among those that are open, and hardly on
-            others = (F[there][:, :-1][:, ~unit.known] > 0.0).sum(axis=1)
-            return X[there[np.lexsort((F[there, j] / z[there], others))[:_NEAR]]]
-        unit.sought[j] = _OFTEN
-        place = Place(len(self.net.layers), self.net.head.m + i, j)
-        shown = joint(self.network(self.units), [place], X, self.at.rng)
-        return np.reshape([P[0] for _, P in shown], (-1, self.at.dim))
-
-    def to_edge(self, x: Array, j: int) -> Array:
-        """Inputs on the way from x to where unit j in front turns off, nearer and nearer to that."""
-        *_, rows, offsets = self.front.region(x)
-        k = len(rows) - self.front.width + j
-        g, z = rows[k], float(rows[k] @ x + offsets[k])
-        return np.asarray(x - _EDGE[:, None] * z / max(float(g @ g), 1e-300) * g)
-
-    def shared(self) -> bool:
-        """Whether open weights of several units at once explain more rows; the least ones where only sums show.
-
-        Where a unit in front is seldom on, its weights into many units are open, and in the linear part, too.
-        """
-        more = False
-        for share in _SHARES:
-            F, R = self.left(self.units, self.X, self.Y)
-            places = [(unit, int(j)) for unit in self.units for j in np.flatnonzero(~unit.known)]
-            rows = np.flatnonzero(_open(self.units, F))
-            if not places or not len(rows):
-                break
-            F, R, before = F[rows], R[rows], int(self.wrong(R[rows]).sum())
-            # first rows at which open weights hardly count: there it is known which units are on
-            doubt = np.max([F[:, j] / (np.abs(unit.strength(F)) + _NOTHING) for unit, j in places], axis=0)
-            use = np.argsort(doubt)[: int(share * len(rows)) + 1]
-            columns = []
-            for unit, j in places:
-                w, b, a = unit.unit()
-                columns.append(((F[use] @ np.append(w, b) > 0.0) * F[use, j])[:, None] * a)
-            q, linear = R.shape[1], sorted({j for _, j in places}) if self.net.head.v.any() else []
-            columns += [np.outer(F[use, j], np.eye(q)[k]) for j in linear for k in range(q)]
-            A = np.stack([column.ravel() for column in columns], axis=1)
-            scale = np.linalg.norm(A, axis=0)
-            counts = scale > _NOTHING * scale.max(initial=0.0)
-            change = np.zeros(len(scale))
-            change[counts] = (
-                np.linalg.lstsq(A[:, counts] / scale[counts], R[use].ravel(), rcond=1e-12)[0] / scale[counts]
-            )
-            v = np.array(np.atleast_2d(self.net.head.v))
-            self.guess(places, change, v, linear)
-            if int(self.wrong(self.left(self.units, self.X[rows], self.Y[rows])[1]).sum()) >= before:
-                self.guess(places, -change, v, [])
-            else:
-                more = True
-        return more
-
-    def guess(self, places: list[tuple[Equations, int]], change: Array, v: Array, linear: list[int]) -> None:
-        """Add to open weights, and to these columns of v (q, m)."""
-        for (unit, j), delta in zip(places, change):
-            unit.guess[j] += delta
-        v = np.array(v)
-        v[:, linear] += change[len(places) :][: v.shape[0] * len(linear)].reshape(len(linear), v.shape[0]).T
-        head = self.net.head
-        self.net = DeepNetwork(self.net.layers, head.replace(v=v.reshape(np.shape(head.v))))
-
-    def silenced(self) -> bool:
-        """Whether open weights were replaced: the box says that a unit is off where it would be on without them."""
-        new, X, Y = False, self.X, self.Y
-        for i, unit in enumerate(self.units):
-            F, R = self.left([*self.units[:i], *self.units[i + 1 :]], X, Y)
-            new |= unit.silence(F[unit.open(F) & ~self.wrong(R)])
-        return new
-
-
-def _open(units: list[Equations], F: Array) -> Mask:
-    """Rows at which one of these units is on, and a weight of it that is open counts."""
-    found = np.zeros(len(F), dtype=bool)
-    for unit in units:
-        found |= unit.open(F)
-    return found
 
 
 def _joined(one: Some, two: Some) -> Some:
