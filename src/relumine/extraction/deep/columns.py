@@ -84,7 +84,7 @@ def solved(A: Array, r: Array, error: Array) -> tuple[Array, Array, Mask]:
 
     Equations that do not fit are left out: there something else is on. Where few are left, none tells.
     """
-    some = A.any(axis=1)
+    some = np.asarray(A.any(axis=1))
     A, r, error = A[some], r[some], error[some]
     delta, fits = robust(A, r[:, None], _FITS) if some.any() else (A.T[:, :0], some[:0])
     if fits.sum() < np.linalg.matrix_rank(A[fits]) + _SPARE:
