@@ -89,18 +89,16 @@ class _Missing(Opened):
 
     def begun(self, wrong: Array, right: Array) -> bool:
         """One more unit, the one of several that explains most rows; False where there is none."""
-        best: tuple[float, Equations] | None = None
-        for x in self.edges(wrong, right):
-            unit = self.local(x)
-            if unit is None:
-                continue
+        found = [unit for x in self.edges(wrong, right) if (unit := self.local(x)) is not None]
+        for unit in found:
             self.grow(unit, self.units)
-            gain = self.gain(unit)
-            if gain > 0.0 and (best is None or gain > best[0]) and self.ends(unit):
-                best = (gain, unit)
-        if best is not None and not any(old.joins(best[1]) for old in self.units):
-            self.units.append(best[1])
-        return best is not None
+        gains = [self.gain(unit) for unit in found]  # by the same rows: one may have been found twice, once badly
+        for k in np.argsort(gains)[::-1].tolist():
+            if gains[k] > 0 and self.ends(found[k]):
+                if not any(old.joins(found[k]) for old in self.units):
+                    self.units.append(found[k])
+                return True
+        return False
 
     def edges(self, wrong: Array, right: Array) -> Array:
         """Next to the edges of what is not explained, on the way from rows that differ to the nearest that do not."""
@@ -155,17 +153,14 @@ class _Missing(Opened):
         end = np.minimum(end, 3.0 * np.sqrt(self.at.dim) * sized(base))
         return np.asarray(base + (reach * end * self.at.rng.uniform(0.1, 0.9, size=len(end)))[:, None] * way)
 
-    def gain(self, unit: Equations) -> float:
-        """The share of rows explained with the unit of those that are not; 0 if one contradicts it.
-
-        But for rows at which an open weight of it counts. Of two tries at one unit, the worse leaves more.
-        """
+    def gain(self, unit: Equations) -> int:
+        """How many more rows are explained with the unit; 0 if one that only known weights count at contradicts it."""
         if not unit.confirmed:
-            return 0.0
+            return 0
         X, Y = self.X, self.Y
         F, before = self.left(self.units, X, Y)
         was, now = self.wrong(before), self.wrong(self.left([*self.units, unit], X, Y)[1])
-        return 0.0 if (now & ~was & ~unit.open(F)).any() else 1.0 - float(now.sum()) / max(int(was.sum()), 1)
+        return 0 if (now & ~was & ~unit.open(F)).any() else int(was.sum()) - int(now.sum())
 
     def ends(self, unit: Equations) -> bool:
         """Whether what is left begins where the unit says: a sum of two that are on together begins elsewhere."""
