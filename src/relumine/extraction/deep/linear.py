@@ -56,7 +56,8 @@ def sized(X: Array) -> Array:
 def oriented(head: Network, open_: NDArray[np.bool_] | None = None) -> Network:
     """The signs that leave no linear part, where there are such; else those that leave few entries of it.
 
-    Where a weight is open (m, d), its column of v may stay: that may be what shows of it.
+    Where a weight is open (m, d), its column of v may stay: that may be what shows of it. If others stay, too, no unit
+    is turned over: of one that is off at few rows, these tell its weights.
     """
     closed = np.ones(head.d, dtype=bool) if open_ is None else ~open_.any(axis=0)
     if not closed.any():
@@ -66,7 +67,7 @@ def oriented(head: Network, open_: NDArray[np.bool_] | None = None) -> Network:
     whole = head.flip(np.flatnonzero(np.sum(turned.W * part.W, axis=1) < 0.0))
     if np.abs(turned.v).max(initial=0.0) < 1e-4 * np.abs(turned.a).max():
         return whole.replace(v=np.where(closed, 0.0, whole.v))
-    return sparsest(whole)
+    return sparsest(whole) if closed.all() else head
 
 
 def tied(head: Network, open_: NDArray[np.bool_], H: Array) -> Network:
