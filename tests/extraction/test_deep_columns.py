@@ -9,7 +9,7 @@ from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.columns import inside, several, solved, walked
 from relumine.extraction.deep.inquiry import Inquiry
-from relumine.extraction.deep.linear import contradiction, tied
+from relumine.extraction.deep.linear import contradiction, oriented, tied
 from relumine.extraction.deep.missing import _Missing, completed
 from relumine.run import Run
 
@@ -172,3 +172,15 @@ def test_many_rows_that_differ_do_not_make_a_network_right():
     y = np.array(truth(X))[:, None]
     y[::8] += 1e-5 * np.abs(y).max()
     assert contradiction(truth, X, y) < 1e-6
+
+
+def test_units_are_turned_over_only_if_that_leaves_no_linear_part():
+    truth = network()
+    open_ = np.zeros((6, 7), dtype=bool)
+    open_[1, SELDOM] = True
+    turned = truth.head.flip([0, 3])
+    found = oriented(turned, open_)
+    np.testing.assert_allclose(found.W, truth.head.W, atol=1e-12)
+    np.testing.assert_allclose(found.v[np.arange(7) != SELDOM], 0.0)
+    lacks = turned.permuted([0, 1, 2, 4, 5])  # without a unit, and so with a linear part whatever the signs
+    assert oriented(lacks, open_[:5]) is lacks
