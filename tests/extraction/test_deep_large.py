@@ -201,3 +201,21 @@ def test_where_every_weight_is_known_nothing_is_fitted_to_rows_that_differ(monke
     net, pairs = last._repaired(at, truth.head.permuted(range(1, 6)), np.ones((5, 8), dtype=bool), 1e-7)
     assert net is None
     assert len(pairs[0]) == 4
+
+
+def test_a_unit_that_is_there_twice_is_one_and_two_that_differ_stay():
+    truth = rl.planted.deep((12, 6, 5, 1), rng=4).scaled()
+    run = Run.of(rng=0)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False, True), 12, run)
+    at.rows(400)
+    head = truth.head
+    a = np.append(np.where(np.arange(5) == 1, 0.3, 1.0) * head.a, 0.7 * head.a[1])
+    twice = head.replace(W=head.W[[0, 1, 2, 3, 4, 1]] + 1e-12, b=head.b[[0, 1, 2, 3, 4, 1]], a=a)
+    found = confirm._once(at, rl.DeepNetwork(truth.layers, twice))
+    assert found.widths == truth.widths
+    assert rl.metrics.parameter_error(truth, found) < 1e-10
+    assert confirm._once(at, truth) is truth
+    b = twice.b.copy()
+    b[5] += 1e-3
+    other = rl.DeepNetwork(truth.layers, twice.replace(b=b))
+    assert confirm._once(at, other) is other
