@@ -210,7 +210,9 @@ def test_a_unit_that_is_there_twice_is_one_and_two_that_differ_stay():
     at.rows(400)
     head = truth.head
     a = np.append(np.where(np.arange(5) == 1, 0.3, 1.0) * head.a, 0.7 * head.a[1])
-    twice = head.replace(W=head.W[[0, 1, 2, 3, 4, 1]] + 1e-12, b=head.b[[0, 1, 2, 3, 4, 1]], a=a)
+    W = head.W[[0, 1, 2, 3, 4, 1]]
+    W[5, 0] += 5e-8
+    twice = head.replace(W=W, b=head.b[[0, 1, 2, 3, 4, 1]], a=a)
     found = confirm._once(at, rl.DeepNetwork(truth.layers, twice))
     assert found.widths == truth.widths
     assert rl.metrics.parameter_error(truth, found) < 1e-10
