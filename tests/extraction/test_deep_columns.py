@@ -66,6 +66,13 @@ def test_walks_stay_on_the_hyperplane_and_ways_off_it_change_no_other_unit():
     np.testing.assert_array_equal(*both)
 
 
+def test_gradients_are_those_of_finite_differences():
+    front, rng = Known(10, network().layers), np.random.default_rng(1)
+    X, G, way = rng.normal(size=(20, 10)), rng.normal(size=(20, 7)), 1e-6 * rng.normal(size=(20, 10))
+    change = np.sum(G * (front(X + way) - front(X - way)), axis=1)
+    np.testing.assert_allclose(2.0 * np.sum(front.gradient(X, G) * way, axis=1), change, rtol=1e-7)
+
+
 def test_equations_that_do_not_fit_are_left_out_and_what_none_tells_is_said():
     rng = np.random.default_rng(0)
     A, x = (rng.random((40, 5)) < 0.5).astype(float), np.array([0.3, -1.2, 0.0, 2.0, 0.7])
@@ -149,6 +156,8 @@ def test_a_step_after_which_more_rows_differ_is_taken_back():
     assert (search.differing(), search.loose) == (before, [])
     for unit, guess in zip(search.units, guesses):
         np.testing.assert_array_equal(unit.guess, guess)
+    assert search.kept(lambda: True)
+    assert not search.kept(lambda: True, fewer=1)  # where a guess must be worth it
 
 
 def test_what_is_left_of_the_linear_part_goes_to_units_with_open_weights():

@@ -41,6 +41,12 @@ class Known:
             X = np.maximum(found[-1], 0.0)
         return found
 
+    def gradient(self, X: Array, G: Array) -> Array:
+        """The gradients (n, d) of G·h_k at the rows of X, G (n, width)."""
+        for (W, _), z in zip(self.layers[::-1], self.before(X)[::-1]):
+            G = np.asarray((G * (z > 0.0)) @ W)
+        return G
+
     def region(self, x: Array) -> tuple[NDArray[np.intp], Array, Array, Array, Array]:
         """Around x: the active units A of the last layer, h_A = Jx + shift, valid on {rows·x + offsets ≥ 0}."""
         if not self.layers:

@@ -96,8 +96,5 @@ def solved(A: Array, r: Array, error: Array) -> tuple[Array, Array, Mask]:
 
 def _slope(front: Known, P: Array, j: int) -> Array:
     """The gradient of z_j of the last layer at the rows of P."""
-    zs = front.before(P)
-    back = np.tile(front.layers[-1][0][j], (len(P), 1))
-    for (W, _), z in zip(front.layers[-2::-1], zs[-2::-1]):
-        back = (back * (z > 0.0)) @ W
-    return back
+    *others, (W, _) = front.layers
+    return Known(front.d, tuple(others)).gradient(P, np.tile(W[j], (len(P), 1)))

@@ -11,7 +11,7 @@ from relumine.deep import DeepNetwork
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, turned
 from relumine.extraction.deep.large import rare, swept, with_slopes
-from relumine.extraction.deep.linear import SMALL, contradiction, error, oriented
+from relumine.extraction.deep.linear import SMALL, contradiction, error, oriented, typical
 from relumine.extraction.deep.missing import completed
 from relumine.extraction.deep.plays import cornered, covering, idle, played, rejoined
 from relumine.fit.layers import minimise, rank
@@ -20,10 +20,9 @@ from relumine.fit.layers import minimise, rank
 # fifty boxes of random shape were called exact and lacked a unit that is on for one input in a hundred; with 1000, one
 # of six with three hidden layers lacked one that is on for one in a thousand.
 _CONFIRM, _CAREFUL = 1000, 5000
-# Times that rows are chosen for a polish, those with errors up to so many times that of nine rows in ten, and the error
-# of these that needs no polish.
+# Times that rows are chosen for a polish, those with errors up to so many times the typical one, and the one that needs
+# no polish.
 _TRIMS, _TIMES, _DIGITS = 4, 3.0, 3e-13
-_SAME = 100.0  # times the error of most
 # Errors of rows that are then taken in, that of a row which fits, and how much less the largest of them must be.
 _LEVELS, _OFF, _LESS = (1e-11, 1e-9), 3e-12, 1e-4
 _LOOKS = 4  # times that missing units are looked for
@@ -161,13 +160,13 @@ def _fitted(at: Inquiry, net: DeepNetwork, also: float = 0.0) -> DeepNetwork:
         if np.quantile(error(more, X, Y), 0.9) <= _DIGITS:
             return more
     for _ in range(_TRIMS):
-        level = min(float(np.quantile(off, 0.9)), _SAME * float(np.median(off)))
+        level = typical(off)
         if level <= _DIGITS:
             break
         fits = off <= _TIMES * level
         more = _polished(at, net, X[fits], Y[fits])
         better = error(more, X, Y)
-        if min(float(np.quantile(better, 0.9)), _SAME * float(np.median(better))) > 0.5 * level:
+        if typical(better) > 0.5 * level:
             break
         net, off = more, better
     for level in (*_LEVELS, max(contradiction(net, X, Y), also)):

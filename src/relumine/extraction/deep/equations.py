@@ -7,6 +7,8 @@ predicts, or if they agree on θ along directions that were not met before.
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,8 +43,8 @@ class Equations:
         self._solve()
 
     def copy(self) -> Equations:
-        """As it is now."""
-        other = Equations(self.X, self.F, self.R, self.noise)
+        """As it is now: rows and θ are replaced, never changed."""
+        other = copy(self)
         other.sought, other.guess = self.sought.copy(), self.guess.copy()
         return other
 

@@ -124,11 +124,8 @@ def rare(at: Inquiry, net: DeepNetwork, X: Array) -> Array:
             new = at.rng.normal(size=(_SHOWN * V.shape[1], at.dim))
             beyond = at.rng.uniform(*_BEYOND, size=len(new))
             for _ in range(_MOVES):
-                *before, last = front.before(new)
-                z = side * (np.maximum(last, 0.0) @ V[i] + c[i])
-                way = np.broadcast_to(V[i], last.shape)
-                for (W, _), height in zip(net.layers[::-1], [last, *before[::-1]]):
-                    way = (way * (height > 0.0)) @ W
+                z = side * (front(new) @ V[i] + c[i])
+                way = front.gradient(new, np.tile(V[i], (len(new), 1)))
                 size = np.maximum(np.sum(way * way, axis=1), 1e-300)
                 new = new + side * (np.maximum(beyond * np.abs(z).mean() - z, 0.0) / size)[:, None] * way
             on = side * (front(new) @ V[i] + c[i]) > 0.0

@@ -43,9 +43,13 @@ def error(net: DeepNetwork, X: Array, Y: Array) -> Array:
 
 
 def contradiction(net: DeepNetwork, X: Array, Y: Array) -> float:
-    """The error of a row that contradicts a network which is right at most of these, though not at nine in ten."""
-    least, off = _WRONG if net.parameters <= SMALL else _LARGE, error(net, X, Y)
-    return max(least, min(100.0 * float(np.quantile(off, 0.9)), 1000.0 * float(np.median(off))))
+    """The error from which a row contradicts a network that is right at most of these rows."""
+    return max(_WRONG if net.parameters <= SMALL else _LARGE, 100.0 * typical(error(net, X, Y), 10.0))
+
+
+def typical(off: Array, times: float = 100.0) -> float:
+    """The error of nine rows in ten, as far as it is that of most: at more than one in ten a unit may be missing."""
+    return min(float(np.quantile(off, 0.9)), times * float(np.median(off)))
 
 
 def sized(X: Array) -> Array:

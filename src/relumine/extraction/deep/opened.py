@@ -106,7 +106,7 @@ class Opened(Residue):
         way, tau = inside(self.front, P, j, np.where(np.arange(head.d) == j, 0.0, head.W), head.b)
         some = np.all([self.at.ask.digits(P + t * way) for t in _WAY], axis=0)
         P, on, way, tau = P[some], on[some], way[some], tau[some]
-        zero, half, r = (self.at_rows(P + t * way) for t in _WAY)
+        zero, half, r = (self.left_at(P + t * way) for t in _WAY)
         noise, size = self.noise * sized(P), np.abs(r - zero).max(axis=1)
         straight = np.abs(r - 2.0 * half + zero).max(axis=1) <= np.maximum(3.0 * noise, _LINEAR * size)
         use = straight & ~self.wrong(zero / sized(P)[:, None])  # nothing else is missing there, none changes sides
@@ -129,7 +129,7 @@ class Opened(Residue):
                 unit.tell(P[on[:, i]][0], j, (w[j] + delta[i]) * a, off[i] * a)
         if linear:
             self.loose = [k for k in self.loose if k != j] + ([] if told[len(units) :].all() else [j])
-        self.guess([(unit, j) for unit in units], delta, np.atleast_2d(self.net.head.v), [j] if linear else [])
+        self.guess([(unit, j) for unit in units], delta, [j] if linear else [])
         return True
 
     def beside(self, j: int, starts: Array, units: list[Equations]) -> tuple[Array, NDArray[np.bool_]]:
@@ -145,7 +145,7 @@ class Opened(Residue):
         some = several(on, _OFTEN, self.at.rng) if on.any() else np.zeros(0, dtype=np.intp)
         return P[some], on[some]
 
-    def at_rows(self, P: Array) -> Array:
+    def left_at(self, P: Array) -> Array:
         """What is left at these inputs (n, q)."""
         X, Y = self.ask(P)
         return np.asarray(self.left(self.units, X, Y)[1] * sized(X)[:, None])
@@ -157,42 +157,39 @@ class Opened(Residue):
         """
         more = False
         for share in _SHARES:
-            F, R = self.left(self.units, self.X, self.Y)
-            places = [(unit, int(j)) for unit in self.units for j in np.flatnonzero(~unit.known)]
-            rows = np.flatnonzero(self.open(self.units, F))
-            if not places or not len(rows):
-                break
-            before = int(self.wrong(R).sum())
-            F, R = F[rows], R[rows]
-            # first rows at which open weights hardly count: there it is known which units are on
-            doubt = np.max([F[:, j] / (np.abs(unit.strength(F)) + _NOTHING) for unit, j in places], axis=0)
-            use = np.argsort(doubt)[: int(share * len(rows)) + 1]
-            columns = []
-            for unit, j in places:
-                w, b, a = unit.unit()
-                columns.append(((F[use] @ np.append(w, b) > 0.0) * F[use, j])[:, None] * a)
-            q, linear = R.shape[1], sorted({j for _, j in places}) if self.net.head.v.any() else []
-            columns += [np.outer(F[use, j], np.eye(q)[k]) for j in linear for k in range(q)]
-            A = np.stack([column.ravel() for column in columns], axis=1)
-            scale = np.linalg.norm(A, axis=0)
-            counts = scale > _NOTHING * scale.max(initial=0.0)
-            change = np.zeros(len(scale))
-            change[counts] = (
-                np.linalg.lstsq(A[:, counts] / scale[counts], R[use].ravel(), rcond=1e-12)[0] / scale[counts]
-            )
-            v = np.array(np.atleast_2d(self.net.head.v))
-            self.guess(places, change, v, linear)
-            if self.differing() >= before:
-                self.guess(places, -change, v, [])
-            else:
-                more = True
+            more |= self.kept(partial(self.by_rows, share), fewer=1)
         return more
 
-    def guess(self, places: list[tuple[Equations, int]], change: Array, v: Array, linear: list[int]) -> None:
-        """Add to open weights, and to these columns of v (q, m)."""
+    def by_rows(self, share: float) -> bool:
+        """Open weights by least squares, from this share of the rows at which they count; False where none do."""
+        F, R = self.left(self.units, self.X, self.Y)
+        places = [(unit, int(j)) for unit in self.units for j in np.flatnonzero(~unit.known)]
+        rows = np.flatnonzero(self.open(self.units, F))
+        if not places or not len(rows):
+            return False
+        F, R = F[rows], R[rows]
+        # first rows at which open weights hardly count: there it is known which units are on
+        doubt = np.max([F[:, j] / (np.abs(unit.strength(F)) + _NOTHING) for unit, j in places], axis=0)
+        use = np.argsort(doubt)[: int(share * len(rows)) + 1]
+        columns = []
+        for unit, j in places:
+            w, b, a = unit.unit()
+            columns.append(((F[use] @ np.append(w, b) > 0.0) * F[use, j])[:, None] * a)
+        q, linear = R.shape[1], sorted({j for _, j in places}) if self.net.head.v.any() else []
+        columns += [np.outer(F[use, j], np.eye(q)[k]) for j in linear for k in range(q)]
+        A = np.stack([column.ravel() for column in columns], axis=1)
+        scale = np.linalg.norm(A, axis=0)
+        counts = scale > _NOTHING * scale.max(initial=0.0)
+        change = np.zeros(len(scale))
+        change[counts] = np.linalg.lstsq(A[:, counts] / scale[counts], R[use].ravel(), rcond=1e-12)[0] / scale[counts]
+        self.guess(places, change, linear)
+        return True
+
+    def guess(self, places: list[tuple[Equations, int]], change: Array, linear: list[int]) -> None:
+        """Add to open weights, and to these columns of v."""
         for (unit, j), delta in zip(places, change):
             unit.guess[j] += delta
-        v = np.array(v)
+        v = np.array(np.atleast_2d(self.net.head.v))
         v[:, linear] += change[len(places) :][: v.shape[0] * len(linear)].reshape(len(linear), v.shape[0]).T
         head = self.net.head
         self.net = DeepNetwork(self.net.layers, head.replace(v=v.reshape(np.shape(head.v))))

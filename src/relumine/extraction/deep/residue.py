@@ -128,14 +128,14 @@ class Residue:
         """The same of the box at the rows of P."""
         return self.contradicting(units, *self.ask(P))
 
-    def kept(self, step: Callable[[], bool]) -> bool:
-        """Whether a step has found something; it is taken back if more rows differ then."""
+    def kept(self, step: Callable[[], bool], fewer: int = 0) -> bool:
+        """Whether a step has found something; it is taken back unless so many rows fewer differ then, or no more."""
         before = self.net, [unit.copy() for unit in self.units], self.loose
         if not step():
             return False
         after, now = (self.net, self.units, self.loose), self.differing()
         self.net, self.units, self.loose = before
-        if now > self.differing():
+        if now > self.differing() - fewer:
             return False
         self.net, self.units, self.loose = after
         return True

@@ -165,11 +165,7 @@ def _towards(net: DeepNetwork, place: Place, x: Array) -> Array:
 
 def _gradient(net: DeepNetwork, x: Array, layer: int, unit: int) -> Array:
     """Of z_unit of a layer at x."""
-    zs = before(net, x[None])
-    g = np.array(net.hidden[layer][0][unit])
-    for k in range(layer - 1, -1, -1):
-        g = (g * (zs[k][0] > 0.0)) @ net.hidden[k][0]
-    return np.asarray(g)
+    return np.asarray(Known(net.d, net.hidden[:layer]).gradient(x[None], net.hidden[layer][0][unit][None])[0])
 
 
 def beyond(net: DeepNetwork, X: Array, rng: np.random.Generator) -> Array:
