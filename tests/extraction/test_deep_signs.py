@@ -6,6 +6,7 @@ import numpy as np
 from tests.extraction.four_layers import TRUTH, inquiry
 
 import relumine as rl
+from relumine.extraction.deep import hidden
 from relumine.extraction.deep.balls import Point, affine_around, corner
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
@@ -25,13 +26,13 @@ def test_few_points_may_say_something_else_of_a_weight():
     rows[7, -1] += 1e-3
     V, known = np.zeros((4, 3)), np.ones((4, 3), dtype=bool)
     known[[1, 3], 2] = False
-    Gradients._solve(V, known, 2, rows)
+    hidden.solved(V, known, 2, rows)
     assert known.all()
     np.testing.assert_allclose(V[:, 2], [0.0, 0.7, 0.0, -0.2], atol=1e-12)
     rows[::4, -1] += 1e-3 * (1.0 + np.arange(5))  # more of them
     V, known = np.zeros((4, 3)), np.ones((4, 3), dtype=bool)
     known[[1, 3], 2] = False
-    Gradients._solve(V, known, 2, rows)
+    hidden.solved(V, known, 2, rows)
     assert not known[[1, 3], 2].any()
     assert not V.any()
 
@@ -79,7 +80,7 @@ def test_weights_that_no_kink_has_shown_come_from_gradients():
     found, left_open = gradients.signs(start, b, known)
     assert found.min() == 1.0
     assert not left_open.any()
-    W_found, known = gradients.weights(start, b, found, known)
+    W_found, _, known = gradients.weights(start, b, found, known)
     assert known.all()
     np.testing.assert_allclose(W_found, W, atol=1e-7)
 
@@ -101,7 +102,7 @@ def test_a_weight_between_units_that_are_seldom_on_together_is_found():
         xi, left_open = gradients.signs(np.where(known, W, 0.0), b, known)
         assert xi.min() == 1.0
         assert not left_open.any()
-        found, seen = gradients.weights(np.where(known, W, 0.0), b, xi, known)
+        found, _, seen = gradients.weights(np.where(known, W, 0.0), b, xi, known)
     assert seen.all()  # found, or proved never to count
     np.testing.assert_allclose(found[1, 6], W[1, 6], rtol=1e-7)
 
@@ -134,12 +135,12 @@ def test_a_missing_unit_shows_in_gradients_where_no_move_shows_it():
     seen = np.ones(W.shape, dtype=bool)
     xi, left = gradients.signs(W, b, seen)
     assert not left.any()
-    H, fits = gradients.told(W, b, xi, seen)
-    assert len(H) > 10
+    points, fits = gradients.told(W, b, xi, seen)
+    assert len(points) > 10
     assert fits.all()
     few = np.arange(10) != 4
-    H, fits = gradients.told(W[few], b[few], xi[few], seen[few])
-    on = H @ W[4] + b[4] > 0.0
+    points, fits = gradients.told(W[few], b[few], xi[few], seen[few])
+    on = np.array([p.h @ W[4] + b[4] > 0.0 for p in points])
     assert fits[~on].all()
     assert (~fits[on]).sum() > 2
 
@@ -184,8 +185,8 @@ def test_a_unit_is_on_where_the_others_explain_no_gradient():
         assert not found[~left].any()
         assert (np.isnan(found[left]) | (found[left] == 1.0)).all()
         together += int((found[left] == 1.0).sum())
-        H, fits = told_by_gradients.gradients.told(W[~left], b[~left], xi[~left], seen[~left])
-        alone += sum(side(H @ W[i] + b[i] > 0.0, fits) == 1.0 for i in pair)
+        points, fits = told_by_gradients.gradients.told(W[~left], b[~left], xi[~left], seen[~left])
+        alone += sum(side(np.array([p.h @ W[i] + b[i] > 0.0 for p in points]), fits) == 1.0 for i in pair)
     assert together > alone + 5
     # what is no unit of this layer is left out, or stays open
     rng = np.random.default_rng(7)

@@ -29,11 +29,12 @@ _MOVES = 1e-3  # singular value over the largest from which h moves in a directi
 
 @dataclass
 class Point:
-    """In a ball h moves along the columns of B (width, r), and f by g (r,) along them; ``h`` in its middle."""
+    """In a ball h moves along the columns of B (width, r), and f by g (r,) along them; ``h`` in its middle, ``x``."""
 
     B: Array
     g: Array
     h: Array
+    x: Array | None = None
 
     @property
     def moves(self) -> Mask:
@@ -116,5 +117,5 @@ def affine_around(at: Inquiry, x: Array) -> Point | None:
         if size <= 1e3 * noise:
             return None
         if np.abs(D @ g - change).max() <= 1e-6 * size + noise:
-            return Point(B, g, at.known(x[None])[0])
+            return Point(B, g, at.known(x[None])[0], x)
     return None

@@ -31,6 +31,9 @@ _NEEDED = 3
 # Balls in which the box is asked before a unit is looked for that is on in nearly all of them; those on each side of
 # every other unit: what is on at all of them cannot be told from it.
 _BALLS, _SIDE = 150, 12
+# How far off a gradient is where a unit is missing, so many of them, and stretches on which that unit is looked for.
+_FAR, _ALONE, _STRETCHES = 1e-3, 2, 6
+_CHOICE, _ASIDE = 8, 1e-3  # of so many inputs the nearest ends a stretch; how far from corners its ends are
 _BLIND = 4  # times that kinks are looked for where weights count that neither kinks nor gradients show
 
 
@@ -45,6 +48,7 @@ class Signs:
         self.open = False
         self.missing: Pairs | None = None
         self.blind = 0  # times that kinks were looked for where weights count that none has shown
+        self.asked = 0  # units with which gradients were asked for elsewhere
         self.tried = 0  # units beside which one more was looked for
         self.shown: list[Array] = []  # inputs at which the box depended on more than some set of units
 
@@ -54,8 +58,13 @@ class Signs:
         A surface further behind may have been followed far enough to pass for a unit, but part of it is not known as a
         rule. What it leaves open then hides what gradients say about the others, so these are tried alone, too.
         """
-        sure, others = [u for u in units if u.known.all()], [u for u in units if not u.known.all()]
-        return self._of(units, free) or (self._of(sure, free, others) if sure and others else None)
+        self.open, shown = False, np.array([u.known.sum() for u in units])
+        for least in np.unique(shown):
+            sure = [u for u, n in zip(units, shown) if n >= least]
+            found = self._of(sure, free, [u for u, n in zip(units, shown) if n < least])
+            if found is not None:
+                return found
+        return None
 
     def lacking(self, units: list[Unit]) -> Array | None:
         """±w (width,) of a unit beside these that is on nearly everywhere, if no signs fit without it."""
@@ -74,27 +83,31 @@ class Signs:
     ) -> tuple[list[Unit], Array] | None:
         """These with their signs, but for those that are further behind; None: something is open.
 
-        ``others`` are not to be of this layer: gradients on both of their sides must be explained without them.
+        ``others`` are not to be of this layer: neither gradients nor moves next to their kinks must need them.
         """
         for _ in range(2):
             V, c, known = arrays(units)
             xi, left = self.gradients.signs(V, c, known, [u.points for u in units])
-            self.open = xi is not None
+            self.open |= xi is not None
             if xi is None or left.all():
                 return None
             xi = np.where(left, self.sides(V, c, xi, known, left), xi)
             if np.isnan(xi).any():
                 return None
             if xi.all():
-                return self._weighed(units, V, c, xi, known, free) if self._idle(units, xi, others) else None
+                return self._weighed(units, V, c, xi, known, free, others) if self._idle(units, xi, others) else None
             units = [u for u, sign in zip(units, xi) if sign]
         return None
 
     def _idle(self, units: list[Unit], xi: Array, others: Sequence[Unit]) -> bool:
-        """Whether the units explain what gradients show on both sides of each of the others."""
+        """Whether gradients on both sides of each of the others do not show that it is one of the units."""
+        if not others:
+            return True
         left = np.arange(len(units) + len(others)) >= len(units)
         V, c, known = arrays([*units, *others])
-        return not others or not self.sides(V, c, np.append(xi, np.zeros(len(others))), known, left).any()
+        self.gradients.around(V[left], c[left], _SIDE)
+        signs = self.sides(V, c, np.append(xi, np.zeros(len(others))), known, left)
+        return not np.nan_to_num(signs).any()
 
     def sides(self, V: Array, c: Array, xi: Array, known: Mask, left: Mask) -> Array:
         """The signs (m,) of units that are ``left`` open, by the gradients that the others explain; 0 for those others.
@@ -118,20 +131,21 @@ class Signs:
     def _explained(self, V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, Mask]:
         """h (n, width) where few units are on, and whether those with a sign explain the gradient there."""
         use = xi != 0.0
-        return self.gradients.told(V[use], c[use], xi[use], known[use])
+        points, fits = self.gradients.told(V[use], c[use], xi[use], known[use])
+        return np.reshape([p.h for p in points], (-1, V.shape[1])), fits
 
     def _weighed(
-        self, units: list[Unit], V: Array, c: Array, xi: Array, known: Mask, free: list[Witness]
+        self, units: list[Unit], V: Array, c: Array, xi: Array, known: Mask, free: list[Witness], others: Sequence[Unit]
     ) -> tuple[list[Unit], Array] | None:
         """The units with the weights that no kink shows, once these are known and the box depends on nothing else."""
         hidden = int((~known).sum())
-        V, known = self.gradients.weights(V, c, xi, known)
+        V, c, known = self.gradients.weights(V, c, xi, known, [u.points for u in units])
         self.at.tell(f"   {hidden} weights no kink shows, {int((~known).sum())} of them open")
         if not known.all() and self.blind < _BLIND:
             self.blind, self.missing = self.blind + 1, self._crossing(V, c, known)
             return None
-        units = [replace(u, w=w, known=seen) for u, w, seen in zip(units, V, known)]
-        return (units, xi) if self._whole(V, c, xi, known, free) else None
+        units = [replace(u, w=w, c=b, known=seen) for u, w, b, seen in zip(units, V, c, known)]
+        return (units, xi) if self._whole(V, c, xi, known, free, others) else None
 
     def _crossing(self, V: Array, c: Array, known: Mask) -> Pairs:
         """Pairs of inputs on both sides of units with a weight that is open, its unit in front on at both."""
@@ -142,20 +156,46 @@ class Signs:
         net = headless(self.at.known)
         return furthest(net, front - T, self.at.rng), furthest(net, front + T, self.at.rng)
 
-    def _whole(self, V: Array, c: Array, xi: Array, seen: Mask, free: list[Witness]) -> bool:
-        """Whether the box depends on nothing but these units, also next to kinks that they do not explain."""
+    def _whole(self, V: Array, c: Array, xi: Array, seen: Mask, free: list[Witness], others: Sequence[Unit]) -> bool:
+        """Whether the box depends on nothing but these units, also next to kinks that they do not explain.
+
+        Those of ``others`` among them.
+        """
         at, known = self.at, Known(self.at.dim, (*self.at.known.layers, (xi[:, None] * V, xi * c)))
         surfaces = Lift(known)
         rest = [w for w in free if not surfaces.touches(w.point)]
         some = [rest[i] for i in at.rng.permutation(len(rest))[:_NEXT]]
+        if not self._lonely(V, c, xi, seen):
+            return False
         _, fits = self.gradients.told(V, c, xi, seen)
-        whole = int((~fits).sum()) <= _MISFIT * len(fits) and at.complete(known, some, self.shown)
+        beside = [u.points[i] for u in others for i in at.rng.permutation(len(u.points))[:_NEXT]]
+        whole = at.complete(known, some, [*self.shown, *beside]) and int((~fits).sum()) <= _MISFIT * len(fits)
         if not whole and at.beside is not None:
             self.shown += list(at.beside[0])
             self.missing = at.narrowed(known)
         at.tell(f"   {int(fits.sum())} of {len(fits)} gradients fit")
         at.tell(f"   {len(c)} units, the box depends on {'nothing' if whole else 'something'} more")
         return whole
+
+    def _lonely(self, V: Array, c: Array, xi: Array, seen: Mask) -> bool:
+        """Whether no gradient is far from what these units explain, also where a unit that is seldom on may be.
+
+        Else such a one changes sides between an input at which one is, and another.
+        """
+        if self.asked < len(c):
+            self.gradients.elsewhere(V, c, xi)
+            self.asked = len(c)
+        points, fits = self.gradients.told(V, c, xi, seen, _FAR)
+        if (~fits).sum() < _ALONE or self.blind >= _BLIND:
+            return True
+        X = np.array([p.x for p in points])
+        X += _ASIDE * (0.1 + np.abs(X)) * self.at.rng.normal(size=X.shape)  # lines from corner to corner miss kinks
+        out = X[self.at.rng.permutation(np.flatnonzero(~fits))[:_STRETCHES]]
+        some = self.at.rng.integers(int(fits.sum()), size=(len(out), _CHOICE))
+        near = [X[fits][i[np.linalg.norm(X[fits][i] - x, axis=1).argmin()]] for x, i in zip(out, some)]
+        self.blind, self.missing = self.blind + 1, (out, np.array(near))
+        self.at.tell(f"   {int((~fits).sum())} of {len(fits)} gradients are far from what these units explain")
+        return False
 
 
 def side(up: Mask, fits: Mask, guess: bool = False) -> float:

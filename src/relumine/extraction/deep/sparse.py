@@ -13,24 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
+from relumine.extraction.deep import hidden
 from relumine.extraction.deep.balls import BALLS, EDGE, Point, affine_around, ball, corner, moved, normal
-from relumine.extraction.deep.climb import furthest, headless
+from relumine.extraction.deep.climb import corners, furthest, headless
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.reach import reach
-from relumine.extraction.deep.sums import FITS, added, either_side, fitted, told_by
+from relumine.extraction.deep.sums import FITS, added, fitted, told_by
 
 Mask = NDArray[np.bool_]
 
 _POINTS, _CORNERS = 20_000, 1500  # random inputs; corners of the regions of some of them
 _OUT = 30.0  # how far out corners are, over √d
-_SOUGHT = 40  # inputs from which corners are looked for at which a unit is on, and as many at which it is off
+_SOUGHT = 100  # inputs from which corners are looked for at which a unit is on, and as many at which it is off
 _MOST = 400  # balls in which the box may be asked, for each number of units
-_FIRST, _MORE = 60, 40  # of them at first, where h moves in the most directions; each further time
+# Of them at first, where h moves in the most directions; each further time; then on each side of a unit, at the least.
+_FIRST, _MORE, _LEAST = 60, 40, 2
 _ASIDE = 1e-2  # how far from a kink of a unit corners are looked for, over the size of x
 _EACH = 6  # points for each weight that no kink has shown
-# Share of the points that may say something else of it. In the third layer of 100-16×8-1, whose first layer was known
-# to 2e-9, one of 42 was off by more than the others.
-_FEW = 0.1
+# Corners near which it is asked whether a unit is missing. In a trained 100-16×8-1, one of the third layer is on at one
+# random input of 10 000, and at one corner of 200.
+_ELSEWHERE = 3000
 # Such weights of which a proof is looked for that they never count, and units of all layers up to which it is.
 _PROOFS, _SMALL = 24, 80
 
@@ -101,9 +103,10 @@ class Gradients:
             Z = self.H @ V.T + c
             rank = self.rank - self.moves[:, lacking].sum(axis=1) + 0.3 * self.at.rng.random(len(Z))
             score = rank if open_.all() else rank - (Z * xi > 0.0).sum(axis=1)
-            measured = 0
-            for side in (Z[:, open_] > 0.0, Z[:, open_] < 0.0):
-                measured += self.measure(np.where(side.any(axis=1), score, -np.inf), _MORE // 2)
+            measured, each = 0, max(_MORE // (2 * int(open_.sum())), _LEAST)
+            for z in Z[:, open_].T:  # one by one: few of the best corners are on the far side of a unit seldom on
+                for side in (z > 0.0, z < 0.0):
+                    measured += self.measure(np.where(side, score, -np.inf), each)
             if not measured:
                 break
             xi, open_ = tell(self.points, V, c, known)
@@ -122,31 +125,38 @@ class Gradients:
             self.left += max(count - have, 0)
             self.measure(np.where(self.H @ theta[:-1] + theta[-1] > 0.0, self.rank, -np.inf), max(count - have, 0))
 
-    def told(self, V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, Mask]:
-        """h (n, width) of the points at which few units are on; which of these gradients those explain.
+    def elsewhere(self, V: Array, c: Array, xi: Array) -> None:
+        """Points at corners far from the others: a unit that is missing may be on at few inputs."""
+        before = len(self.X)
+        self._begin(corners(self.at.known, _ELSEWHERE, self.at.rng))
+        few = ((self.H @ V.T + c) * xi > 0.0).sum(axis=1) < self.rank
+        few[:before] = False
+        self.left += int(few.sum())
+        self.measure(np.where(few, self.rank, -np.inf), int(few.sum()))
 
-        Few: fewer than h moves in.
-        """
-        H, fits = [], []
+    def told(self, V: Array, c: Array, xi: Array, known: Mask, off: float = FITS) -> tuple[list[Point], Mask]:
+        """The points at which few units are on, fewer than h moves in; which of these gradients those explain."""
+        found, fits = [], []
         for p in self.points:
             more, either = added(p, known)
             on = (xi * (V @ p.h + c) > 0.0) | either
             if on.sum() + len(more) < len(p.g):
-                H.append(p.h)
-                fits.append(bool(fitted(V @ p.B, p.g, on[None], more)[0][0]))
-        return np.reshape(H, (-1, V.shape[1])), np.array(fits, dtype=bool)
+                found.append(p)
+                fits.append(bool(fitted(V @ p.B, p.g, on[None], more, off)[0][0]))
+        return found, np.array(fits, dtype=bool)
 
-    def weights(self, V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, Mask]:
-        """V with the weights that no kink has shown, as far as gradients tell; and which are known, or never count.
+    def weights(
+        self, V: Array, c: Array, xi: Array, known: Mask, kinks: Sequence[Sequence[Array]] = ()
+    ) -> tuple[Array, Array, Mask]:
+        """V and c with the weights that no kink shows, as far as gradients tell; which are known, or never count.
 
-        A gradient is Σ_l c_l (V_l + δ_l)B over the units that are on: least squares give c_l, and for each unit j in
-        front Σ_l c_l δ_lj. A weight counts only where its two units are on together: balls are looked for there. It
-        never counts if that is proved to be nowhere; for those that stay open, if none of the random inputs is such.
+        A weight counts only where its two units are on together: balls are looked for there. It never counts if that
+        is proved to be nowhere; for those that stay open, if none of the random inputs is such.
         """
         V, known = V.copy(), known.copy()
         open_ = np.argwhere(~known)
         if not len(open_):
-            return V, known
+            return V, c, known
         for i, j in self._meet(V, c, xi, open_):
             known[i, j] = True
         self.left += _EACH * int((~known).sum())
@@ -154,11 +164,10 @@ class Gradients:
         spare = self.rank - on.sum(axis=1) + 0.3 * self.at.rng.random(len(on))
         for i, j in np.argwhere(~known):
             self.measure(np.where(on[:, i] & self.moves[:, j], spare, -np.inf), _EACH)
-        rows = self._sums(V, c, xi, known)
-        for j, some in rows.items():
-            self._solve(V, known, j, np.reshape(some, (-1, len(c) + 1)))
+        shown = [self.at.known(np.reshape(some, (-1, self.at.dim))) for some in kinks]
+        V, c, known = hidden.weights(self.points, V, c, xi, known, shown)
         often = ((self.many @ V.T + c) * xi > 0.0).T.astype(float) @ (self.many > 0.0).astype(float)
-        return V, known | (often == 0.0)
+        return V, c, known | (often == 0.0)
 
     def _meet(self, V: Array, c: Array, xi: Array, pairs: NDArray[np.intp]) -> list[tuple[int, int]]:
         """Corners near which a unit is on, and one in front of it, for pairs (i, j); those proved to be so nowhere.
@@ -182,42 +191,6 @@ class Gradients:
                 units.append(np.tile(T[i], (_SOUGHT, 1)))
         self._begin(np.concatenate(starts), np.concatenate(units))
         return never
-
-    def _sums(self, V: Array, c: Array, xi: Array, known: Mask) -> dict[int, list[Array]]:
-        """For each unit j in front with an open weight, rows (c_1 … c_m, Σ_l c_l δ_lj) of the points that tell."""
-        columns = np.flatnonzero(~known.all(axis=0))
-        rows: dict[int, list[Array]] = {int(j): [] for j in columns}
-        for p in self.points:
-            lacking = columns[p.moves[columns]]
-            active = (xi * (V @ p.h + c) > 0.0) | either_side(p, known)
-            A = np.vstack([V[active] @ p.B, p.B[lacking]])
-            if not len(lacking) or len(A) >= len(p.g):
-                continue
-            size = np.maximum(np.linalg.norm(A, axis=1), 1e-300)
-            found = np.linalg.lstsq((A / size[:, None]).T, p.g, rcond=1e-9)[0] / size
-            if np.linalg.norm(found @ A - p.g) <= FITS * np.linalg.norm(p.g):
-                strength = np.zeros(len(c))
-                strength[active] = found[: active.sum()]
-                for j, total in zip(lacking, found[active.sum() :]):
-                    rows[int(j)].append(np.append(strength, total))
-        return rows
-
-    @staticmethod
-    def _solve(V: Array, known: Mask, j: int, rows: Array) -> None:
-        """Σ_l c_l δ_lj = t for the open weights of unit j in front, rows (c, t); known once rows agree, but for few."""
-        lack = np.flatnonzero(~known[:, j])
-        size = np.maximum(np.linalg.norm(rows[:, :-1], axis=1, keepdims=True), 1e-300)
-        A, t = rows[:, lack] / size, rows[:, -1] / size[:, 0]
-        for _ in range(1 + int(_FEW * len(A))):
-            if len(A) < len(lack) + 1 or np.linalg.matrix_rank(A, 1e-6) < len(lack):
-                return
-            delta = np.linalg.lstsq(A, t, rcond=None)[0]
-            off = np.abs(A @ delta - t)
-            if off.max() <= FITS * max(float(np.abs(delta).max()), FITS):
-                V[lack, j] += delta
-                known[lack, j] = True
-                return
-            A, t = np.delete(A, off.argmax(), axis=0), np.delete(t, off.argmax())
 
     def measure(self, score: Array, count: int) -> int:
         """The box in new balls, those with the highest score; how many were tried."""

@@ -86,7 +86,7 @@ def either_side(p: Point, known: Mask) -> Mask:
     return np.asarray((~known & (p.h > EDGE * np.linalg.norm(p.h))).any(axis=1))
 
 
-def fitted(A: Array, g: Array, sets: Mask, more: Array) -> tuple[Mask, Mask]:
+def fitted(A: Array, g: Array, sets: Mask, more: Array, off: float = FITS) -> tuple[Mask, Mask]:
     """Which sets of the rows of A (m, r), with all of ``more``, give g (r,); which of those of A count, (n, m)."""
     m = len(A)
     A, sets = np.vstack([A, more]), np.column_stack([sets, np.ones((len(sets), len(more)), dtype=bool)])
@@ -98,7 +98,7 @@ def fitted(A: Array, g: Array, sets: Mask, more: Array) -> tuple[Mask, Mask]:
         on = sets[at : at + _BATCH]
         M = G * (on[:, :, None] & on[:, None, :]) + np.eye(len(A)) * (~on[:, :, None] + 1e-14)
         c = np.linalg.solve(M, (on * b)[:, :, None])[:, :, 0] * on
-        fits[at : at + _BATCH] = np.linalg.norm(g - c @ A, axis=1) <= FITS * length
+        fits[at : at + _BATCH] = np.linalg.norm(g - c @ A, axis=1) <= off * length
         loud[at : at + _BATCH] = np.abs(c) > _NOTHING * np.abs(c).max(axis=1, initial=1e-300, keepdims=True)
     return fits, loud[:, :m]
 
