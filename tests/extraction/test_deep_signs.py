@@ -213,3 +213,23 @@ def test_a_surface_that_is_known_in_part_does_not_hide_the_signs_of_the_others(m
     found, xi = search.signed()
     np.testing.assert_allclose([u.w for u in found], [u.w for u in units])
     np.testing.assert_array_equal(xi, flip)
+
+
+def test_a_unit_that_is_on_at_one_input_in_a_thousand_is_missed():
+    """No random input and no corner near them has it on; corners far out do, and show where it changes sides."""
+    (W, b), others = TRUTH.hidden[2], TRUTH.hidden
+    W = W.copy()
+    W[6] -= 0.09 * np.linalg.norm(W[6])
+    truth = rl.DeepNetwork((*others[:2], (W, b), *others[3:]), TRUTH.head)
+    run = Run.of(rng=1)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False), truth.d, run)
+    at.known = Known(truth.d, truth.hidden[:2])
+    on = at.known(3.0 * np.random.default_rng(2).normal(size=(20_000, 30))) @ W[6] + b[6] > 0.0
+    assert 0 < on.sum() < 30
+    search, few, xi = Signs(at), np.arange(10) != 6, np.ones(10)
+    seen = np.ones(W.shape, dtype=bool)
+    assert not search._lonely(W[few], b[few], xi[few], seen[few])
+    ends = [at.known(X) @ W[6] + b[6] for X in search.missing]
+    assert (ends[0] > 0.0).any()  # on at some of the inputs with a gradient that the others do not explain
+    assert (ends[0] > ends[1]).mean() > 0.7
+    assert Signs(at)._lonely(W, b, xi, seen)

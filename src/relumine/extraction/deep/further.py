@@ -67,6 +67,7 @@ class Next:
         self.at, self.lift = at, Lift(at.known)
         self.free = rebased(self.lift, free)
         self.surfaces = begun or []
+        self.local: list[Surface] = []  # of units further behind, as far as no unit in between changes sides
         self.tried: set[int] = set()
         self.mine: set[int] = set()
         self.failed, self.checked, self.precise = 0, 0, precise
@@ -150,11 +151,10 @@ class Next:
             at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces behind all that is passed on")
             if quiet:
                 self.extend()
-            found = chain.settled(self.surfaces, at.rng)
+            found = chain.settled(self.surfaces, at.rng) or chain.settled(self.surfaces, at.rng, self.local)
             if found is not None and self.all_of(found[0].front):
                 shown, front = len(chain.layers[0][1]), found[0].front
                 on = front.width - shown
-                at.doubtful |= on > 0  # some input may turn them off, after all
                 at.say(f"layer {len(front.layers)}: {shown} units, and {on} that no input seems to turn off")
                 return found
             if quiet > _SILENT:
@@ -284,7 +284,9 @@ class Next:
             solved = found.solved()
             if solved is not None:
                 found.theta, found.error = solved
-            found = self.verified(found, self.surfaces, PLACES)
+            whole, found = found, self.verified(found, self.surfaces, PLACES)
+            if found is None and solved is not None and whole.seen.all():
+                self.local.append(whole)
         return found
 
     def verified(self, surface: Surface, others: list[Surface], count: int) -> Surface | None:

@@ -14,13 +14,14 @@ their weights: those of units in front that are hardly on at any kink need them,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.extraction.deep.balls import Point
-from relumine.extraction.deep.sums import FITS, either_side
+from relumine.extraction.deep.sums import FITS, NOTHING, either_side
 
 Mask = NDArray[np.bool_]
 
@@ -30,8 +31,12 @@ _FEW = 0.1
 # How far off t_j may be, over the largest δ, and over c. In a trained 100-16×8-1 one in ten was off by 2e-4 of δ, where
 # another weight of a unit was 3e-5 off; (2) then left 2e-8.
 _ROUGH, _NOISE = 5e-4, 1e-5
-_STEPS, _UNKNOWN = 4, 2000  # of (2); unknowns up to which they are taken
-_STRAY, _ROUND = 5.0, 1e-9  # how far off an equation of (2) may be, over half of them; and what is rounding
+_LEAST = 3  # gradients to which a unit with an open weight must count
+# How far off an equation may be in each step of (2), over half of them, and what is rounding; unknowns up to which they
+# are taken. At first, all that tell of a unit that is seldom on may be off by more than the others.
+_STEPS, _ROUND, _UNKNOWN = (np.inf, np.inf, 5.0, 5.0), 1e-9, 2000
+_MINE = 1e-7  # how far off a kink of a unit is: others came with it
+_PRIOR = 1e-3  # by how much weights may be off before them: what is not seen stays as it is
 
 
 def weights(
@@ -46,28 +51,48 @@ def weights(
         solved(V, seen, j, np.reshape(rows, (-1, len(b) + 1)))
     units = np.flatnonzero((seen & ~known).any(axis=1) & seen.all(axis=1))
     if len(kinks) and 0 < len(units) * (V.shape[1] + 1) <= _UNKNOWN:
-        for _ in range(_STEPS):
-            step = _step(points, V, b, xi, seen, units, [kinks[i] for i in units.tolist()])
+        for stray in _STEPS:
+            step = _step(points, V, b, xi, seen, units, [kinks[i] for i in units.tolist()], stray)
             V[units], b[units] = V[units] + step[:, :-1], b[units] + step[:, -1]
     return V, b, seen
 
 
+@dataclass
+class _Fit:
+    """A gradient as Σ c_l V_l B over units, and rows of B for the units ``lacking`` in front: what is left of it."""
+
+    c: Array
+    lacking: NDArray[np.intp]
+    total: Array
+    A: Array
+    rest: Array
+
+
+def _fit(p: Point, V: Array, b: Array, xi: Array, known: Mask) -> _Fit | None:
+    """The fewest units that give a gradient: by weights that are open more may be on. None: it is not a sum of few."""
+    active = xi * (V @ p.h + b) > 0.0
+    for on in (active, active | either_side(p, known)):
+        lacking = np.flatnonzero((~known[on]).any(axis=0) & p.moves)
+        A = np.vstack([V[on] @ p.B, p.B[lacking]])
+        if len(A) >= len(p.g):
+            return None
+        found, rest = _least(A, p.g)
+        if np.linalg.norm(rest) <= FITS * np.linalg.norm(p.g):
+            c = np.zeros(len(b))
+            c[on] = found[: on.sum()]
+            c[~active & (np.abs(c) <= NOTHING * np.abs(c).max())] = 0.0
+            return _Fit(c, lacking, found[on.sum() :], A, rest)
+    return None
+
+
 def _sums(points: Sequence[Point], V: Array, b: Array, xi: Array, known: Mask) -> dict[int, list[Array]]:
     """For each unit j in front with an open weight, rows (c_1 … c_m, t_j) of the points that tell."""
-    columns = np.flatnonzero(~known.all(axis=0))
-    rows: dict[int, list[Array]] = {int(j): [] for j in columns}
+    rows: dict[int, list[Array]] = {int(j): [] for j in np.flatnonzero(~known.all(axis=0))}
     for p in points:
-        lacking = columns[p.moves[columns]]
-        active = (xi * (V @ p.h + b) > 0.0) | either_side(p, known)
-        A = np.vstack([V[active] @ p.B, p.B[lacking]])
-        if not len(lacking) or len(A) >= len(p.g):
-            continue
-        found, rest = _fit(A, p.g)
-        if np.linalg.norm(rest) <= FITS * np.linalg.norm(p.g):
-            strength = np.zeros(len(b))
-            strength[active] = found[: active.sum()]
-            for j, total in zip(lacking, found[active.sum() :]):
-                rows[int(j)].append(np.append(strength, total))
+        fit = _fit(p, V, b, xi, known)
+        if fit is not None:
+            for j, total in zip(fit.lacking.tolist(), fit.total):
+                rows[j].append(np.append(fit.c, total))
     return rows
 
 
@@ -78,13 +103,15 @@ def solved(V: Array, known: Mask, j: int, rows: Array) -> None:
     """
     lack = np.flatnonzero(~known[:, j])
     rows = rows / np.maximum(np.linalg.norm(rows[:, :-1], axis=1, keepdims=True), 1e-300)
-    while len(lack) and (len(rows) <= len(lack) or np.linalg.matrix_rank(rows[:, lack], 1e-6) < len(lack)):
-        fewest = (rows[:, lack] != 0.0).sum(axis=0).argmin()
-        rows = rows[rows[:, lack[fewest]] == 0.0]
-        lack = np.delete(lack, fewest)
+    while len(lack):
+        count = (rows[:, lack] != 0.0).sum(axis=0)
+        if count.min() >= _LEAST and len(rows) > len(lack) and np.linalg.matrix_rank(rows[:, lack], 1e-4) == len(lack):
+            break
+        rows = rows[rows[:, lack[count.argmin()]] == 0.0]
+        lack = np.delete(lack, count.argmin())
     A, t = rows[:, lack], rows[:, -1]
     for _ in range(1 + int(_FEW * len(A)) if len(lack) else 0):
-        if len(A) <= len(lack) or np.linalg.matrix_rank(A, 1e-6) < len(lack):
+        if len(A) <= len(lack) or np.linalg.matrix_rank(A, 1e-4) < len(lack):
             return
         delta = np.linalg.lstsq(A, t, rcond=None)[0]
         off = np.abs(A @ delta - t)
@@ -96,43 +123,49 @@ def solved(V: Array, known: Mask, j: int, rows: Array) -> None:
 
 
 def _step(
-    points: Sequence[Point], V: Array, b: Array, xi: Array, known: Mask, units: NDArray[np.intp], kinks: list[Array]
+    points: Sequence[Point],
+    V: Array,
+    b: Array,
+    xi: Array,
+    known: Mask,
+    units: NDArray[np.intp],
+    kinks: list[Array],
+    stray: float,
 ) -> Array:
-    """(δ, β) of these ``units`` (n, width + 1) by (2), from all points that others do not hide and all kinks."""
-    width = V.shape[1]
-    by_gradients, by_kinks, lengths = [], [], []
+    """(δ, β) of these ``units`` (n, width + 1) by (2), from all points that others do not hide and all kinks.
+
+    But for those that are off by ``stray`` times as much as half of them.
+    """
+    each, count = V.shape[1] + 1, len(units) * (V.shape[1] + 1)
+    rows, by_gradients, by_kinks = [np.eye(count, count + 1) * (_ROUND / _PRIOR)], [], []
     for p in points:
-        on = (xi * (V @ p.h + b) > 0.0) | either_side(p, known)
-        A = np.vstack([V[on] @ p.B, p.B[~known.all(axis=0) & p.moves]])
-        if len(A) >= len(p.g):
-            continue
-        size, (found, rest) = float(np.linalg.norm(p.g)), _fit(A, p.g)
-        if np.linalg.norm(rest) <= FITS * size:
-            strength = np.zeros(len(b))
-            strength[on] = found[: on.sum()]
-            moved = np.column_stack([_fit(A, p.B.T)[1], np.zeros(len(p.g))])  # PB_j; a bias moves nothing
-            by_gradients.append(np.column_stack([np.kron(strength[units], moved), rest]) / size)
+        fit = _fit(p, V, b, xi, known)
+        if fit is not None:
+            moved = np.column_stack([_least(fit.A, p.B.T)[1], np.zeros(len(p.g))])  # PB_j; a bias moves nothing
+            by_gradients.append(np.column_stack([np.kron(fit.c[units], moved), fit.rest]) / np.linalg.norm(p.g))
     for i, (unit, H) in enumerate(zip(units, kinks)):
+        mine = slice(i * each, (i + 1) * each)
         F = np.column_stack([H, np.ones(len(H))])
         F /= np.linalg.norm(F, axis=1, keepdims=True)
-        rows = np.zeros((len(F), len(units) * (width + 1) + 1))
-        rows[:, i * (width + 1) : (i + 1) * (width + 1)] = F
-        rows[:, -1] = -(F @ np.append(V[unit], b[unit]))
-        by_kinks.append(rows)
-        length = np.zeros((1, rows.shape[1]))
-        length[0, i * (width + 1) : (i + 1) * (width + 1) - 1] = V[unit]
-        lengths.append(length)
-    rows = np.vstack([np.vstack(lengths), *[_usual(np.vstack(some)) for some in (by_gradients, by_kinks) if some]])
-    return np.asarray(np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=1e-12)[0].reshape(len(units), -1))
+        off = F @ np.append(V[unit], b[unit])
+        some = np.zeros((len(F), count + 1))
+        some[:, mine], some[:, -1] = F, -off
+        by_kinks.append(some[np.abs(off) <= _MINE])
+        length = np.zeros((1, count + 1))
+        length[0, mine] = np.append(V[unit], 0.0)
+        rows.append(length)
+    rows += [_usual(np.vstack(some), stray) for some in (by_gradients, by_kinks) if some]
+    A = np.vstack(rows)
+    return np.asarray(np.linalg.lstsq(A[:, :-1], A[:, -1], rcond=None)[0].reshape(len(units), each))
 
 
-def _usual(rows: Array) -> Array:
-    """Equations without those that are off by far more than others."""
+def _usual(rows: Array, stray: float) -> Array:
+    """Equations without those that are off by so many times as much as half of them."""
     off = np.abs(rows[:, -1])
-    return rows[off <= _STRAY * max(float(np.median(off)), _ROUND)]
+    return np.asarray(rows[off <= stray * max(float(np.median(off)), _ROUND)])
 
 
-def _fit(A: Array, g: Array) -> tuple[Array, Array]:
+def _least(A: Array, g: Array) -> tuple[Array, Array]:
     """Σ_l c_l A_l nearest to g (r,) or (r, n): c, and what is left."""
     size = np.maximum(np.linalg.norm(A, axis=1), 1e-300)
     A = A / size[:, None]

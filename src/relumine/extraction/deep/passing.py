@@ -12,6 +12,7 @@ the next layer has too few units for that, it stays open, too, and is passed on 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,11 +64,14 @@ class Chain:
             found.append([Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool)) for theta in T])
         return found
 
-    def settled(self, surfaces: list[Surface], rng: np.random.Generator) -> tuple[Chain, list[Surface]] | None:
+    def settled(
+        self, surfaces: list[Surface], rng: np.random.Generator, local: Sequence[Surface] = ()
+    ) -> tuple[Chain, list[Surface]] | None:
         """The first of them with all signs, by the units behind it, and those ``surfaces`` again; None: still open.
 
         A unit further behind is linear in the same way: what it gets from units of the first open layer, or from what
-        these pass on, it gets through the layers in between, which have the same signs.
+        these pass on, it gets through the layers in between, which have the same signs. So ``local`` surfaces of such
+        units tell as much.
         """
         (V, c), *others = self.layers
         whole = [s for s in surfaces if s.seen.all()]
@@ -75,7 +79,8 @@ class Chain:
         if whole:
             blocks.append(np.array([s.theta / np.linalg.norm(s.theta) for s in whole]))
         size = V.shape[0] + V.shape[1] + 1
-        T = np.vstack([np.zeros((0, size)), *[block[:, -size:] for block in blocks]])
+        told = [*blocks, *[s.theta[None] / np.linalg.norm(s.theta) for s in local if s.seen.all()]]
+        T = np.vstack([np.zeros((0, size)), *[block[:, -size:] for block in told]])
         long = np.linalg.norm(T[:, :-1], axis=1, keepdims=True)
         signs = _signs(V, (T / np.maximum(long, 1e-300))[long[:, 0] > _LITTLE])
         if signs is None:

@@ -18,7 +18,7 @@ from relumine.extraction.deep.balls import EDGE, Point
 Mask = NDArray[np.bool_]
 
 FITS = 1e-5  # departure from a gradient that is none, over its size: measured 1e-9 … 1e-7 where the units are right
-_NOTHING = 1e-4  # |c_j| over the largest that is none: measured 1e-9 … 1e-6 for units that are off
+NOTHING = 1e-4  # |c_j| over the largest that is none: measured 1e-9 … 1e-6 for units that are off
 _VOTES, _AGREE = 3, 0.9  # points that must tell a sign; share of them that must agree
 _ON = 2  # points at which a unit must count: one that is off at all of them may be none of this layer's
 _ALL = 10  # units up to which all signs are tried: 1024
@@ -99,7 +99,7 @@ def fitted(A: Array, g: Array, sets: Mask, more: Array, off: float = FITS) -> tu
         M = G * (on[:, :, None] & on[:, None, :]) + np.eye(len(A)) * (~on[:, :, None] + 1e-14)
         c = np.linalg.solve(M, (on * b)[:, :, None])[:, :, 0] * on
         fits[at : at + _BATCH] = np.linalg.norm(g - c @ A, axis=1) <= off * length
-        loud[at : at + _BATCH] = np.abs(c) > _NOTHING * np.abs(c).max(axis=1, initial=1e-300, keepdims=True)
+        loud[at : at + _BATCH] = np.abs(c) > NOTHING * np.abs(c).max(axis=1, initial=1e-300, keepdims=True)
     return fits, loud[:, :m]
 
 
@@ -138,7 +138,7 @@ def _vote(V: Array, g: Array) -> Array | None:
     if found.x is None:
         return None
     x = np.abs(found.x[: A.shape[1]] - found.x[A.shape[1] :])
-    loud = x > _NOTHING * x.max()
+    loud = x > NOTHING * x.max()
     if loud.sum() > k - 2:
         return None
     vote = np.zeros(m)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import combinations
 
 import numpy as np
@@ -35,6 +36,7 @@ _PLANES = 5  # rows for each weight of planes that are asked for once more, if t
 _ATTEMPTS = 4  # times that candidates for a small layer are tried; the slow ways wait for the last
 _NEXT = 40  # kinks next to which it is asked whether the units of a small layer are all
 _WEIGHTS = 10_000  # of a first layer beyond which its units are measured again: smaller ones are polished later
+_FAR = 4  # times as many coordinates as the first layer has units, from which on open layers are followed in fewer
 _OPEN = 6  # times that signs may stay open before the next layer is asked for them; at once where rows are dependent
 
 
@@ -122,9 +124,7 @@ def _certain(at: Inquiry) -> tuple[tuple[Array, Array], ...]:
 def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -> Found:
     """Layer k + 1 and all behind it."""
     if k == 2:  # activations cannot be set freely any more
-        W = at.known.layers[0][0]
-        # the box depends on no more of x than the rows of the first layer do: with fewer coordinates all is quicker
-        with at.within(np.linalg.qr(W.T)[0] if len(W) < at.dim else None):
+        with _compact(at):
             return behind(at, turns=rounds)
     found = last_layer(at) if k else None
     if found is not None:
@@ -154,6 +154,16 @@ def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -
     if k and not at.quick:
         return behind(at, turns=_BRIEF)
     raise Stop(f"layer {k + 1}: {looks.why}, but no layer was found behind")
+
+
+def _compact(at: Inquiry, least: int = 1) -> AbstractContextManager[None]:
+    """In the coordinates that the known first layer sees, if x has more than ``least`` times as many.
+
+    The box depends on no more of x than its rows do: with fewer coordinates all is quicker.
+    """
+    if not at.known.layers or len(at.known.layers[0][1]) * least >= at.dim:
+        return nullcontext()
+    return at.within(np.linalg.qr(at.known.layers[0][0].T)[0])
 
 
 def _first_of(at: Inquiry, candidates: list[tuple[Array, Array]], k: int, quick: bool) -> Found:
@@ -307,11 +317,11 @@ class _Looks:
     def behind(self, units: list[Unit]) -> Found:
         """The layers from here on, where the signs stay open."""
         V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
-        self.at.doubtful |= len(units) <= _FEW
         if not self.k and _PLANES * V.size < self.at.ask.count:
             V, c = sharpened(self.at.ask, V, c, self.at.rng)
         # behind known layers the witnesses' normals are those of charts: new lines take their place
-        return behind(self.at, V, c, [] if self.k else self.layer.witnesses)
+        with _compact(self.at, _FAR):
+            return behind(self.at, V, c, [] if self.k else self.layer.witnesses)
 
 
 def _check(layer: Layer) -> None:

@@ -40,6 +40,7 @@ _SPARE = 1.2  # equations for each sign of a layer that grows: all of them then 
 _LINES, _SHOWN, _PLACE, _OUT = 3, 0.8, 1e-6, 30.0
 _FLAT = 1e-6  # slope along a line, over its largest, that is none
 _AWAY = (12, 15)  # places at which a surface is asked for that few lines cross, and so many regions away
+_FEW = 6  # units of a small open layer
 _BEHIND = 3  # units of the next layer that confirm the planes of an open one
 _DEPTH = 12
 _NOTHING = 1e-6  # weight of a surface, θ of length one, that is none: measured up to 1e-11, others from 3e-3 on
@@ -72,6 +73,7 @@ def behind(
     units = search.units(known)
     k = len(known.layers)
     at.known, at.unsigned = known, None
+    at.doubtful |= 0 < lift.m <= _FEW  # deeper units look alike behind so few
     at.confirm(len(units), search.rest())
     if lift.m:
         at.say(f"layer {k}: {lift.m} units, signs from {len(units)} units of the next")
