@@ -77,6 +77,46 @@ def test_two_units_of_the_next_layer_do_not_tell() -> None:
     assert settled(next_layer(1)[:2]) is None
 
 
+def test_surfaces_that_hold_in_part_tell_the_signs_and_are_not_kept() -> None:
+    """Of the next layer one unit shows; those of units further behind hold where nothing in between changes sides."""
+    surfaces = next_layer(2)
+    chain = Chain(FRONT, [(V, C)])
+    assert chain.settled(surfaces[:1], np.random.default_rng(0)) is None
+    found = chain.settled(surfaces[:1], np.random.default_rng(0), surfaces[1:])
+    assert found is not None
+    W, b = found[0].front.layers[-1]
+    np.testing.assert_allclose(W[:4], FLIP[:, None] * V)
+    assert len(b) == 4 + 2
+    assert len(found[1]) == 1
+    surfaces[1].seen[0] = False  # what is known in part says nothing
+    surfaces[1].theta = RNG.normal(size=len(surfaces[1].theta))
+    again = chain.settled(surfaces[:1], np.random.default_rng(0), surfaces[1:])
+    assert again is not None
+    np.testing.assert_allclose(again[0].front.layers[-1][0][:4], W[:4])
+    assert again[0].front.width == 4 + 2
+
+
+def test_what_no_unit_behind_gets_anything_from_is_no_unit_of_the_layer() -> None:
+    """A surface further behind that was taken for one; most surfaces do not say whether they get something from it."""
+    theirs, more = next_layer(2), np.vstack([V[:2], RNG.normal(size=(1, 6)), V[2:]])
+    lift = Lift(passing(FRONT, more, np.insert(C, 2, 0.3)))
+    surfaces = []
+    for i, s in enumerate(theirs):
+        seen = np.ones(lift.size, dtype=bool)
+        seen[2] = i < 3
+        surfaces.append(Surface(lift, np.zeros(0), np.insert(s.theta, 2, 0.0), seen, s.points))
+    chain = Chain(FRONT, [(more, np.insert(C, 2, 0.3))])
+    assert chain.settled(surfaces[:1], np.random.default_rng(0), surfaces[1:2]) is None  # too few
+    found = chain.settled(surfaces[:1], np.random.default_rng(0), surfaces[1:])
+    assert found is not None
+    assert found.shown == 4
+    W, b = found.chain.front.layers[-1]
+    np.testing.assert_allclose(W[:4], FLIP[:, None] * V)
+    np.testing.assert_allclose(b[:4], FLIP * C)
+    assert len(b) == 4 + 2
+    assert same(theirs[0], found.surfaces[0])
+
+
 def test_a_unit_that_is_no_map_of_these_units_is_not_taken() -> None:
     surfaces = next_layer(0)
     surfaces[0].theta = surfaces[0].theta + 0.1 * np.append(np.zeros(4), RNG.normal(size=7))

@@ -57,6 +57,7 @@ _SCREEN, _AWAY, _ROUGH = (3, 5), 6, 1e-4
 _CHOICE = 4  # of so many, for each, those beyond the most surfaces found so far
 _MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
 _ENOUGH, _SLACK = 6, 1e-6  # hits that a surface needs; how far off
+_PART = 0.7  # of the weights of a surface that must be known where it holds in part
 _NEXT = 60  # kinks next to which it is asked whether a unit is missing
 
 
@@ -148,15 +149,16 @@ class Next:
             self.compare()
             quiet = quiet + 1 if len(self.surfaces) == before else 0
             at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
-            at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces behind all that is passed on")
+            what = f"{len(self.surfaces)} surfaces, {len(self.local)} in part"
+            at.tell(f"  layer {k} turn {turn}: {what}, behind all that is passed on")
             if quiet:
                 self.extend()
             found = chain.settled(self.surfaces, at.rng) or chain.settled(self.surfaces, at.rng, self.local)
-            if found is not None and self.all_of(found[0].front):
-                shown, front = len(chain.layers[0][1]), found[0].front
+            if found is not None and self.all_of(found.chain.front):
+                front, shown = found.chain.front, found.shown
                 on = front.width - shown
                 at.say(f"layer {len(front.layers)}: {shown} units, and {on} that no input seems to turn off")
-                return found
+                return found.chain, found.surfaces
             if quiet > _SILENT:
                 break
         rest = len(self.rest())
@@ -285,7 +287,7 @@ class Next:
             if solved is not None:
                 found.theta, found.error = solved
             whole, found = found, self.verified(found, self.surfaces, PLACES)
-            if found is None and solved is not None and whole.seen.all():
+            if found is None and solved is not None and whole.seen.mean() >= _PART:
                 self.local.append(whole)
         return found
 

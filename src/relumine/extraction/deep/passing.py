@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import null_space, qr
 from scipy.optimize import linprog
 
@@ -66,12 +68,12 @@ class Chain:
 
     def settled(
         self, surfaces: list[Surface], rng: np.random.Generator, local: Sequence[Surface] = ()
-    ) -> tuple[Chain, list[Surface]] | None:
+    ) -> Settled | None:
         """The first of them with all signs, by the units behind it, and those ``surfaces`` again; None: still open.
 
         A unit further behind is linear in the same way: what it gets from units of the first open layer, or from what
         these pass on, it gets through the layers in between, which have the same signs. So ``local`` surfaces of such
-        units tell as much.
+        units tell as much. What none of them gets anything from is no unit of this layer.
         """
         (V, c), *others = self.layers
         whole = [s for s in surfaces if s.seen.all()]
@@ -81,6 +83,15 @@ class Chain:
         size = V.shape[0] + V.shape[1] + 1
         told = [*blocks, *[s.theta[None] / np.linalg.norm(s.theta) for s in local if s.seen.all()]]
         T = np.vstack([np.zeros((0, size)), *[block[:, -size:] for block in told]])
+        idle = np.flatnonzero(np.abs(T[:, : len(c)]).max(axis=0, initial=0.0) <= _NOTHING)
+        if len(T) < _LEAST or len(idle) == len(c):
+            return None
+        rest = [
+            np.delete(s.theta, len(s.theta) - size + idle) for s in local if _but(s.seen, len(s.seen) - size + idle)
+        ]
+        T = np.vstack([np.delete(T, idle, axis=1), *[theta[None, len(idle) - size :] for theta in rest]])
+        V, c = np.delete(V, idle, axis=0), np.delete(c, idle)
+        blocks = [np.delete(block, block.shape[1] - size + idle, axis=1) for block in blocks]
         long = np.linalg.norm(T[:, :-1], axis=1, keepdims=True)
         signs = _signs(V, (T / np.maximum(long, 1e-300))[long[:, 0] > _LITTLE])
         if signs is None:
@@ -92,13 +103,26 @@ class Chain:
         blocks = [_rewritten(block, V, c, d, B, shift) for block in blocks]
         chain = Chain(front, [(block[:, :-1], block[:, -1]) for block in blocks[: len(others)]])
         if not whole:
-            return chain, []
+            return Settled(chain, [], len(c))
         lift = Lift(chain.known)
         found = [
             Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool), s.points, s.error).settled()
             for theta, s in zip(blocks[-1], whole)
         ]
-        return chain, [s for s in found if s is not None]
+        return Settled(chain, [s for s in found if s is not None], len(c))
+
+
+def _but(seen: NDArray[np.bool_], few: NDArray[np.intp]) -> bool:
+    """Whether some of these few are not seen, and all others are."""
+    return not seen.all() and bool(np.delete(seen, few).all())
+
+
+class Settled(NamedTuple):
+    """What is left of a chain, surfaces of units behind it, and how many units of the layer that was settled show."""
+
+    chain: Chain
+    surfaces: list[Surface]
+    shown: int
 
 
 def _signs(V: Array, T: Array) -> tuple[Array, Array] | None:

@@ -136,7 +136,8 @@ def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -
         except Stop:
             if not k or at.quick:
                 raise
-            return behind(at, turns=_BRIEF)
+            with _compact(at, _FAR):
+                return behind(at, turns=_BRIEF)
         if isinstance(result, Found):
             return result
         # of several candidates, or of very few units that look alike, none is certain if it does not lead to the end
@@ -152,7 +153,8 @@ def _layers(at: Inquiry, given: list[Line], k: int = 0, rounds: int = _ROUNDS) -
                 break
             given = []
     if k and not at.quick:
-        return behind(at, turns=_BRIEF)
+        with _compact(at, _FAR):
+            return behind(at, turns=_BRIEF)
     raise Stop(f"layer {k + 1}: {looks.why}, but no layer was found behind")
 
 
