@@ -115,6 +115,8 @@ def test_what_no_unit_behind_gets_anything_from_is_no_unit_of_the_layer() -> Non
     np.testing.assert_allclose(b[:4], FLIP * C)
     assert len(b) == 4 + 2
     assert same(theirs[0], found.surfaces[0])
+    surfaces[3].theta = surfaces[3].theta + np.append(np.zeros(5), RNG.normal(size=7))  # contradicts, and counts
+    assert chain.settled(surfaces[:1], np.random.default_rng(0), surfaces[1:]) is None
 
 
 def test_a_unit_that_is_no_map_of_these_units_is_not_taken() -> None:
