@@ -232,4 +232,10 @@ def test_a_unit_that_is_on_at_one_input_in_a_thousand_is_missed():
     ends = [at.known(X) @ W[6] + b[6] for X in search.missing]
     assert (ends[0] > 0.0).any()  # on at some of the inputs with a gradient that the others do not explain
     assert (ends[0] > ends[1]).mean() > 0.7
-    assert Signs(at)._lonely(W, b, xi, seen)
+    assert search.doubtful
+    search.blind = 4  # looked for in vain: it goes on, and the layer is not called certain
+    assert search._lonely(W[few], b[few], xi[few], seen[few])
+    assert search.doubtful
+    whole = Signs(at)
+    assert whole._lonely(W, b, xi, seen)
+    assert not whole.doubtful

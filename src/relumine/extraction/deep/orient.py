@@ -40,12 +40,13 @@ _BLIND = 4  # times that kinks are looked for where weights count that neither k
 class Signs:
     """What gradients say about the units of the layer behind the known ones; measured once, whatever these are.
 
-    ``open``: whether only signs are; ``missing``: stretches on which a unit that is missing changes sides.
+    ``open``: whether only signs are; ``missing``: stretches on which a unit that is missing changes sides; ``doubtful``:
+    one may be, and was not found there.
     """
 
     def __init__(self, at: Inquiry) -> None:
         self.at, self.gradients = at, Gradients(at)
-        self.open = False
+        self.open = self.doubtful = False
         self.missing: Pairs | None = None
         self.blind = 0  # times that kinks were looked for where weights count that none has shown
         self.asked = 0  # units with which gradients were asked for elsewhere
@@ -186,7 +187,8 @@ class Signs:
             self.gradients.elsewhere(V, c, xi)
             self.asked = len(c)
         points, fits = self.gradients.told(V, c, xi, seen, _FAR)
-        if (~fits).sum() < _ALONE or self.blind >= _BLIND:
+        self.doubtful = int((~fits).sum()) >= _ALONE
+        if not self.doubtful or self.blind >= _BLIND:
             return True
         X = np.array([p.x for p in points])
         X += _ASIDE * (0.1 + np.abs(X)) * self.at.rng.normal(size=X.shape)  # lines from corner to corner miss kinks

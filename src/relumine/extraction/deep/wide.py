@@ -100,7 +100,7 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         V, c, free = np.array([u.w for u in units]), np.array([u.c for u in units]), search.rest()
         if xi is None and not search.further:
             return behind(at, V, c, free, turns)
-        at.doubtful |= not all(u.known.all() for u in units)
+        at.doubtful |= not all(u.known.all() for u in units) or (search.signs is not None and search.signs.doubtful)
         precise = True
         if xi is None:
             passed = _passed(at, V, c, free, turns)
