@@ -40,8 +40,8 @@ _BLIND = 4  # times that kinks are looked for where weights count that neither k
 class Signs:
     """What gradients say about the units of the layer behind the known ones; measured once, whatever these are.
 
-    ``open``: whether only signs are; ``missing``: stretches on which a unit that is missing changes sides; ``doubtful``:
-    one may be, and was not found there.
+    ``open``: whether only signs are; ``missing``: stretches on which a unit that is missing changes sides;
+    ``doubtful``: one may be missing, and was not found there.
     """
 
     def __init__(self, at: Inquiry) -> None:
