@@ -173,7 +173,7 @@ class Next:
         if not units or fewer is not None:
             raise Stop(f"layer {len(chain.front.layers) + 1}: the signs of its units stay open; some may always be on")
         V, c, _ = arrays(units)
-        return Chain(chain.front, [*chain.layers, (V, c)]), []
+        return Chain(chain.front, [*chain.layers, (V, c)], chain.hidden), []
 
     def all_of(self, known: Known) -> bool:
         """Whether the box depends on nothing but these layers, also next to some of the kinks behind them."""
@@ -190,7 +190,8 @@ class Next:
             if not all(there):
                 V, c = chain.layers[i]
                 self.at.tell(f"   {len(c) - sum(there)} units of open layer {i + 1} are further behind")
-                return Chain(chain.front, [*chain.layers[:i], (V[there], c[there])])
+                hidden = chain.hidden if i or chain.hidden is None else chain.hidden[there]
+                return Chain(chain.front, [*chain.layers[:i], (V[there], c[there])], hidden)
         return None
 
     def again(self) -> None:

@@ -8,6 +8,9 @@ for ``[V; I]``, with h ≥ 0 passed on as it is, until units of the next layer a
 
 All of them together give the signs, the number of rows of B, and the space they span. More cannot be told of B. Where
 the next layer has too few units for that, it stays open, too, and is passed on with all that was before it.
+
+A weight that no kink of its unit i shows, of unit j in front, counts only where the unit is on, or off, throughout: any
+weight K that keeps it so will do, with h_j passed on. Units behind then tell the right one: v has ε_ij a_i e_j, too.
 """
 
 from __future__ import annotations
@@ -26,10 +29,16 @@ from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import furthest, headless
 from relumine.extraction.deep.surfaces import Lift, Surface
 
+Mask = NDArray[np.bool_]
+
 _LEAST = 3  # units of the next layer that tell
 _NOTHING = 1e-6  # of θ, which has length one: measured up to 1e-8
 _LITTLE = 1e-4  # of θ: what a unit further behind gets from this layer is no more than its error
 _CLEAR = 1e-2  # how far from 0 and 1 the d of the least squares may be
+_OFF = 1e-5  # what d and ε may leave of v
+# A weight that keeps a unit on its side, over all of its weights; inputs that tell which side, and of them those with
+# the unit in front just on.
+_K, _MANY, _FIRST = 10.0, 20_000, 20
 _SPARE = 1.2  # equations for each of them
 _INPUTS, _FAR = 4000, 1e3  # at which the units that are always on must be; how much further out half of them are
 _EDGES, _WORST = 8, 1e4  # of all that is positive everywhere, for each row; condition beyond which they are too alike
@@ -42,12 +51,32 @@ def passing(known: Known, V: Array, c: Array) -> Known:
     return Known(known.d, (*known.layers, (np.vstack([V, eye]), np.append(c, np.zeros(len(eye))))))
 
 
+def kept(front: Known, V: Array, c: Array, known: Mask, rng: np.random.Generator) -> tuple[Array, Array]:
+    """V and c with weights for those not ``known`` by which units stay on their side as those in front come on.
+
+    Up to signs, so that each is off at most inputs: one that is nearly always on would look like an affine map.
+    """
+    X = rng.normal(size=(_MANY, front.d)) * 2.0 ** rng.uniform(-2.0, 4.0, size=(_MANY, 1))
+    H, V = front(X), V.copy()
+    for i, j in np.argwhere(~known):
+        others = np.flatnonzero(~known[i] & (np.arange(V.shape[1]) != j))
+        on = H[(H[:, j] > 0.0) & ~(H[:, others] > 0.0).any(axis=1)]
+        first = on[np.argsort(on[:, j] / np.linalg.norm(on, axis=1))[:_FIRST]]
+        V[i, j] = _K * float(np.linalg.norm(V[i])) * (1.0 if np.mean(first @ V[i] + c[i] > 0.0) > 0.5 else -1.0)
+    xi = np.where((H @ V.T + c > 0.0).mean(axis=0) > 0.5, -1.0, 1.0)
+    return xi[:, None] * V, xi * c
+
+
 @dataclass
 class Chain:
-    """Open layers behind ``front``, (V, c) up to signs, each on all that is passed on: [relu z; what was before]."""
+    """Open layers behind ``front``, (V, c) up to signs, each on all that is passed on: [relu z; what was before].
+
+    ``hidden`` (m, width): which weights of the first of them no kink shows; none unless said.
+    """
 
     front: Known
     layers: list[tuple[Array, Array]]
+    hidden: Mask | None = None
 
     @property
     def known(self) -> Known:
@@ -76,6 +105,7 @@ class Chain:
         units tell as much. What none of them gets anything from is no unit of this layer.
         """
         (V, c), *others = self.layers
+        hidden = np.zeros(V.shape, dtype=bool) if self.hidden is None else self.hidden
         whole = [s for s in surfaces if s.seen.all()]
         blocks = [np.column_stack(layer) for layer in others]
         if whole:
@@ -90,17 +120,19 @@ class Chain:
             np.delete(s.theta, len(s.theta) - size + idle) for s in local if _but(s.seen, len(s.seen) - size + idle)
         ]
         T = np.vstack([np.delete(T, idle, axis=1), *[theta[None, len(idle) - size :] for theta in rest]])
-        V, c = np.delete(V, idle, axis=0), np.delete(c, idle)
+        V, c, hidden = np.delete(V, idle, axis=0), np.delete(c, idle), np.delete(hidden, idle, axis=0)
         blocks = [np.delete(block, block.shape[1] - size + idle, axis=1) for block in blocks]
         long = np.linalg.norm(T[:, :-1], axis=1, keepdims=True)
-        signs = _signs(V, (T / np.maximum(long, 1e-300))[long[:, 0] > _LITTLE])
+        T = (T / np.maximum(long, 1e-300))[long[:, 0] > _LITTLE]
+        signs = None if hidden.any() else _signs(V, T)
+        signs = signs or _by_many(V, T, hidden)
         if signs is None:
             return None
-        d, rows = signs
+        d, more, rows = signs
         B, shift = _positive(self.front, rows, rng)
-        W, b = np.vstack([(1.0 - 2.0 * d)[:, None] * V, B]), np.append((1.0 - 2.0 * d) * c, shift)
+        W, b = np.vstack([(1.0 - 2.0 * d)[:, None] * V + more, B]), np.append((1.0 - 2.0 * d) * c, shift)
         front = Known(self.front.d, (*self.front.layers, (W, b)))
-        blocks = [_rewritten(block, V, c, d, B, shift) for block in blocks]
+        blocks = [_rewritten(block, V, c, d, more, B, shift) for block in blocks]
         chain = Chain(front, [(block[:, :-1], block[:, -1]) for block in blocks[: len(others)]])
         if not whole:
             return Settled(chain, [], len(c))
@@ -112,7 +144,7 @@ class Chain:
         return Settled(chain, [s for s in found if s is not None], len(c))
 
 
-def _but(seen: NDArray[np.bool_], few: NDArray[np.intp]) -> bool:
+def _but(seen: Mask, few: NDArray[np.intp]) -> bool:
     """Whether some of these few are not seen, and all others are."""
     return not seen.all() and bool(np.delete(seen, few).all())
 
@@ -125,8 +157,8 @@ class Settled(NamedTuple):
     shown: int
 
 
-def _signs(V: Array, T: Array) -> tuple[Array, Array] | None:
-    """d of the units V (m, width), and a basis of the rows B, from units T = (a, v, e) behind; None: still open."""
+def _signs(V: Array, T: Array) -> tuple[Array, Array, Array] | None:
+    """d of the units V (m, width), no ε, and a basis of the rows B, from units T = (a, v, e) behind; or None."""
     m = len(V)
     if len(T) < _LEAST:
         return None
@@ -139,18 +171,46 @@ def _signs(V: Array, T: Array) -> tuple[Array, Array] | None:
     if len(A) < _SPARE * m:
         return None
     d, _, rank, _ = np.linalg.lstsq(A, -(Q @ v).ravel(), rcond=1e-6)
-    if rank < m or np.abs(d - np.round(d)).max() > _CLEAR or not np.isin(np.round(d), (0.0, 1.0)).all():
+    if rank < m or not _clear(d):
         return None
     d = np.asarray(np.round(d), dtype=np.float64)
     _, size, rows = np.linalg.svd(v + (a * d) @ V)
-    return None if (size[on:] > _NOTHING).any() else (d, rows[:on])
+    return None if (size[on:] > _NOTHING).any() else (d, np.zeros(V.shape), rows[:on])
 
 
-def _rewritten(block: Array, V: Array, c: Array, d: Array, B: Array, shift: Array) -> Array:
+def _by_many(V: Array, T: Array, hidden: Mask) -> tuple[Array, Array, Array] | None:
+    """d, ε (m, width) of the ``hidden`` weights, and a basis of the rows B, from more units behind than V and B have.
+
+    Sums of them that get nothing from V are all of B, N a = 0: N v = N p B. Off B, the rest is linear in d and ε.
+    """
+    m, width = V.shape
+    a, v = T[:, :m], T[:, m:-1]
+    N = null_space(a.T, rcond=_NOTHING).T
+    _, size, rows = np.linalg.svd(N @ v)
+    on = int((size > _NOTHING).sum())
+    if len(N) <= on or on >= width:
+        return None
+    P, pairs = np.eye(width) - rows[:on].T @ rows[:on], np.argwhere(hidden)
+    A = [np.outer(a[:, j], V[j] @ P).ravel() for j in range(m)] + [-np.outer(a[:, i], P[j]).ravel() for i, j in pairs]
+    found, _, rank, _ = np.linalg.lstsq(np.stack(A, axis=1), -(v @ P).ravel(), rcond=_NOTHING)
+    if rank < len(A) or not _clear(found[:m]):
+        return None
+    d, more = np.asarray(np.round(found[:m]), dtype=np.float64), np.zeros(V.shape)
+    more[pairs[:, 0], pairs[:, 1]] = found[m:]
+    left = (v + (a * d) @ V - a @ more) @ P
+    return (d, more, rows[:on]) if np.abs(left).max() <= _OFF else None
+
+
+def _clear(d: Array) -> bool:
+    """Whether all of these are 0 or 1, nearly."""
+    return bool(np.abs(d - np.round(d)).max() <= _CLEAR and np.isin(np.round(d), (0.0, 1.0)).all())
+
+
+def _rewritten(block: Array, V: Array, c: Array, d: Array, more: Array, B: Array, shift: Array) -> Array:
     """Rows (…, a, v, e) on (…, relu z, h, 1) as rows on (…, relu ξz, Bh + shift, 1)."""
     m, w = V.shape
     rest, a, v, e = np.split(block, [block.shape[1] - m - w - 1, block.shape[1] - w - 1, block.shape[1] - 1], axis=1)
-    left, e = v + (a * d) @ V, e + ((a * d) @ c)[:, None]
+    left, e = v + (a * d) @ V - a @ more, e + ((a * d) @ c)[:, None]
     p = left @ np.linalg.pinv(B) if len(B) else np.zeros((len(a), 0))
     return np.column_stack([rest, a, p, e[:, 0] - p @ shift])
 

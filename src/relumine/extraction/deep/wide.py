@@ -16,7 +16,8 @@ from relumine.extraction.deep.following import followed, holds
 from relumine.extraction.deep.further import Next, ended, rebased
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
-from relumine.extraction.deep.passing import Chain
+from relumine.extraction.deep.orient import arrays
+from relumine.extraction.deep.passing import Chain, kept
 from relumine.extraction.deep.places import breaks, chords
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
@@ -103,7 +104,7 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         at.doubtful |= not all(u.known.all() for u in units) or (search.signs is not None and search.signs.doubtful)
         precise = True
         if xi is None:
-            passed = _passed(at, V, c, free, turns)
+            passed = _passed(at, units, free, turns)
             if isinstance(passed, Found):
                 return passed
             begun = passed
@@ -113,9 +114,10 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         at.doubtful |= not measured_again(at)
 
 
-def _passed(at: Inquiry, V: Array, c: Array, free: list[Witness], turns: int) -> Found | list[Surface]:
+def _passed(at: Inquiry, units: list[Unit], free: list[Witness], turns: int) -> Found | list[Surface]:
     """Known layers, with units that no input turns off beside those that show; units of the next one behind them."""
-    chain, surfaces = Chain(at.known, [(V, c)]), list[Surface]()
+    V, c, known = arrays(units)
+    chain, surfaces = Chain(at.known, [kept(at.known, V, c, known, at.rng)], ~known), list[Surface]()
     try:
         while chain.layers:
             if len(chain.known.layers) >= _DEPTH:
