@@ -39,6 +39,7 @@ _OFF = 1e-5  # what d and ε may leave of v
 # A weight that keeps a unit on its side, over all of its weights; inputs that tell which side, and of them those with
 # the unit in front just on.
 _K, _MANY, _FIRST = 10.0, 20_000, 20
+_RARE, _ROW = 0.02, 1e-5  # share of the inputs at which a unit is seldom on; how far its row may be from those of B
 _SPARE = 1.2  # equations for each of them
 _INPUTS, _FAR = 4000, 1e3  # at which the units that are always on must be; how much further out half of them are
 _EDGES, _WORST = 8, 1e4  # of all that is positive everywhere, for each row; condition beyond which they are too alike
@@ -111,24 +112,33 @@ class Chain:
         if whole:
             blocks.append(np.array([s.theta / np.linalg.norm(s.theta) for s in whole]))
         size = V.shape[0] + V.shape[1] + 1
-        told = [*blocks, *[s.theta[None] / np.linalg.norm(s.theta) for s in local if s.seen.all()]]
-        T = np.vstack([np.zeros((0, size)), *[block[:, -size:] for block in told]])
+        T = np.vstack([np.zeros((0, size)), *[block[:, -size:] for block in blocks]])
+        T = np.vstack([T, *[_row(s, size) for s in local if s.seen.all()]])
         idle = np.flatnonzero(np.abs(T[:, : len(c)]).max(axis=0, initial=0.0) <= _NOTHING)
         if len(T) < _LEAST or len(idle) == len(c):
-            return None
-        rest = [
-            np.delete(s.theta, len(s.theta) - size + idle) for s in local if _but(s.seen, len(s.seen) - size + idle)
-        ]
-        T = np.vstack([np.delete(T, idle, axis=1), *[theta[None, len(idle) - size :] for theta in rest]])
-        V, c, hidden = np.delete(V, idle, axis=0), np.delete(c, idle), np.delete(hidden, idle, axis=0)
+            idle = idle[:0]
         blocks = [np.delete(block, block.shape[1] - size + idle, axis=1) for block in blocks]
-        long = np.linalg.norm(T[:, :-1], axis=1, keepdims=True)
-        T = (T / np.maximum(long, 1e-300))[long[:, 0] > _LITTLE]
-        signs = None if hidden.any() else _signs(V, T)
-        signs = signs or _by_many(V, T, hidden)
+        few, signs = idle, None
+        for more_ in (idle[:0], np.setdiff1d(_seldom(self.front, V, c, rng), idle)):
+            few = np.union1d(idle, more_)
+            rest = [_row(s, size) for s in (*surfaces, *local) if _but(s.seen, len(s.seen) - size + few)]
+            told = np.delete(np.vstack([T, *rest]), few, axis=1)
+            long = np.linalg.norm(told[:, :-1], axis=1, keepdims=True)
+            told = (told / np.maximum(long, 1e-300))[long[:, 0] > _LITTLE]
+            some, open_ = np.delete(V, few, axis=0), np.delete(hidden, few, axis=0)
+            signs = _signs(some, told, open_) or _by_many(some, told, open_)
+            if signs is not None:
+                break
         if signs is None:
             return None
-        d, more, rows = signs
+        left = np.setdiff1d(few, idle)  # laid so that they are off as a rule: whatever these pass on is in B
+        d, more, rows = _with(V, hidden, np.setdiff1d(np.arange(len(c)), few), left, *signs)
+        V, c, d, more = (
+            np.delete(V, idle, axis=0),
+            np.delete(c, idle),
+            np.delete(d, idle),
+            np.delete(more, idle, axis=0),
+        )
         B, shift = _positive(self.front, rows, rng)
         W, b = np.vstack([(1.0 - 2.0 * d)[:, None] * V + more, B]), np.append((1.0 - 2.0 * d) * c, shift)
         front = Known(self.front.d, (*self.front.layers, (W, b)))
@@ -144,6 +154,35 @@ class Chain:
         return Settled(chain, [s for s in found if s is not None], len(c))
 
 
+def _seldom(front: Known, V: Array, c: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The units that are on at few inputs: most surfaces say nothing of what they get from these."""
+    X = rng.normal(size=(_INPUTS, front.d)) * 2.0 ** rng.uniform(-2.0, 4.0, size=(_INPUTS, 1))
+    return np.flatnonzero((front(X) @ V.T + c > 0.0).mean(axis=0) < _RARE)
+
+
+def _with(
+    V: Array, hidden: Mask, found: NDArray[np.intp], left: NDArray[np.intp], d: Array, more: Array, B: Array
+) -> tuple[Array, Array, Array]:
+    """d and ε of all units V, also of those ``left`` out: one is nearly always on if its row, up to ε, is in B."""
+    signs, weights = np.zeros(len(V)), np.zeros(V.shape)
+    signs[found], weights[found] = d, more
+    for i in left:
+        free = np.flatnonzero(hidden[i])
+        A = np.vstack([B, np.eye(V.shape[1])[free]])
+        part = np.linalg.lstsq(A.T, V[i], rcond=None)[0]
+        if len(B) and np.linalg.norm(part @ A - V[i]) <= _ROW * np.linalg.norm(V[i]):
+            signs[i], weights[i, free] = 1.0, part[len(B) :]
+            row = V[i] - weights[i]
+            rows = np.linalg.svd(B - np.outer(B @ row, row) / (row @ row))[2]
+            B = rows[: len(B) - 1]
+    return signs, weights, B
+
+
+def _row(s: Surface, size: int) -> Array:
+    """θ of length one, what it gets from the first open layer on, (1, size); what is not seen is 0."""
+    return np.asarray((s.theta * s.seen / np.linalg.norm(s.theta * s.seen))[None, -size:])
+
+
 def _but(seen: Mask, few: NDArray[np.intp]) -> bool:
     """Whether some of these few are not seen, and all others are."""
     return not seen.all() and bool(np.delete(seen, few).all())
@@ -157,25 +196,39 @@ class Settled(NamedTuple):
     shown: int
 
 
-def _signs(V: Array, T: Array) -> tuple[Array, Array, Array] | None:
-    """d of the units V (m, width), no ε, and a basis of the rows B, from units T = (a, v, e) behind; or None."""
-    m = len(V)
-    if len(T) < _LEAST:
+def _signs(V: Array, T: Array, hidden: Mask) -> tuple[Array, Array, Array] | None:
+    """d of the units V, ε (m, width) of the ``hidden`` weights, and a basis of the rows B; None: still open.
+
+    From units T = (a, v, e) behind. What V, and e_j for the hidden ones, cannot make of v is p B.
+    """
+    m, pairs = len(V), np.argwhere(hidden)
+    if not 0 < m <= V.shape[1] or len(T) < _LEAST:
         return None
-    a, v = T[:, :m], T[:, m:-1]
-    # what V cannot make of v is p B
-    U, size, _ = np.linalg.svd(v @ null_space(V), full_matrices=True)
+    a, v, E = T[:, :m], T[:, m:-1], np.eye(V.shape[1])
+    U, size, _ = np.linalg.svd(v @ null_space(np.vstack([V, E[hidden.any(axis=0)]])), full_matrices=True)
     on = int((size > _NOTHING).sum())
     Q = U[:, on:].T
-    A = np.stack([np.outer(Q @ a[:, j], V[j]).ravel() for j in range(m)], axis=1)
-    if len(A) < _SPARE * m:
+    A = [np.outer(Q @ a[:, j], V[j]).ravel() for j in range(m)]
+    A += [-np.outer(Q @ a[:, i], E[j]).ravel() for i, j in pairs]
+    found = _told(np.stack(A, axis=1), -(Q @ v).ravel(), V, pairs)
+    if found is None:
         return None
-    d, _, rank, _ = np.linalg.lstsq(A, -(Q @ v).ravel(), rcond=1e-6)
-    if rank < m or not _clear(d):
+    d, more = found
+    _, size, rows = np.linalg.svd(v + (a * d) @ V - a @ more)
+    return None if (size[on:] > _NOTHING).any() else (d, more, rows[:on])
+
+
+def _told(A: Array, t: Array, V: Array, pairs: NDArray[np.intp]) -> tuple[Array, Array] | None:
+    """d (m,) and ε (m, width) by least squares, if all of d are 0 or 1, nearly."""
+    m = len(V)
+    if len(A) < _SPARE * A.shape[1]:
         return None
-    d = np.asarray(np.round(d), dtype=np.float64)
-    _, size, rows = np.linalg.svd(v + (a * d) @ V)
-    return None if (size[on:] > _NOTHING).any() else (d, np.zeros(V.shape), rows[:on])
+    found, _, rank, _ = np.linalg.lstsq(A, t, rcond=_NOTHING)
+    d, more = np.asarray(np.round(found[:m]), dtype=np.float64), np.zeros(V.shape)
+    if rank < A.shape[1] or np.abs(found[:m] - d).max() > _CLEAR or not np.isin(d, (0.0, 1.0)).all():
+        return None
+    more[pairs[:, 0], pairs[:, 1]] = found[m:]
+    return d, more
 
 
 def _by_many(V: Array, T: Array, hidden: Mask) -> tuple[Array, Array, Array] | None:
@@ -185,6 +238,8 @@ def _by_many(V: Array, T: Array, hidden: Mask) -> tuple[Array, Array, Array] | N
     """
     m, width = V.shape
     a, v = T[:, :m], T[:, m:-1]
+    if not 0 < m < len(T):
+        return None
     N = null_space(a.T, rcond=_NOTHING).T
     _, size, rows = np.linalg.svd(N @ v)
     on = int((size > _NOTHING).sum())
@@ -192,18 +247,12 @@ def _by_many(V: Array, T: Array, hidden: Mask) -> tuple[Array, Array, Array] | N
         return None
     P, pairs = np.eye(width) - rows[:on].T @ rows[:on], np.argwhere(hidden)
     A = [np.outer(a[:, j], V[j] @ P).ravel() for j in range(m)] + [-np.outer(a[:, i], P[j]).ravel() for i, j in pairs]
-    found, _, rank, _ = np.linalg.lstsq(np.stack(A, axis=1), -(v @ P).ravel(), rcond=_NOTHING)
-    if rank < len(A) or not _clear(found[:m]):
+    found = _told(np.stack(A, axis=1), -(v @ P).ravel(), V, pairs)
+    if found is None:
         return None
-    d, more = np.asarray(np.round(found[:m]), dtype=np.float64), np.zeros(V.shape)
-    more[pairs[:, 0], pairs[:, 1]] = found[m:]
+    d, more = found
     left = (v + (a * d) @ V - a @ more) @ P
     return (d, more, rows[:on]) if np.abs(left).max() <= _OFF else None
-
-
-def _clear(d: Array) -> bool:
-    """Whether all of these are 0 or 1, nearly."""
-    return bool(np.abs(d - np.round(d)).max() <= _CLEAR and np.isin(np.round(d), (0.0, 1.0)).all())
 
 
 def _rewritten(block: Array, V: Array, c: Array, d: Array, more: Array, B: Array, shift: Array) -> Array:
