@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relumine.extraction.deep.charts import Known, passed
-from relumine.extraction.deep.passing import Chain, passing
+from relumine.extraction.deep.passing import Chain, kept, passing
 from relumine.extraction.deep.surfaces import Lift, Surface
 
 RNG = np.random.default_rng(3)
@@ -166,3 +166,74 @@ def test_what_is_passed_on_changes_where_the_unit_in_front_does() -> None:
 def test_what_is_passed_on_twice_changes_where_the_unit_in_front_does() -> None:
     known = passing(passing(FRONT, V, C), RNG.normal(size=(2, 10)), RNG.normal(size=2))
     np.testing.assert_array_equal(Lift(known).entry, [6, 7, 8, 9, 10, 11, 2, 3, 4, 5, *[-1] * 6, 0, 1, *[-1] * 10])
+
+
+def behind(lift: Lift, theta: np.ndarray, seen: np.ndarray | None = None) -> Surface:
+    """A surface with this θ, moved so that half of the inputs X are on each side."""
+    theta = theta.copy()
+    theta[-1] = -np.median(lift(X, np.zeros(0))[:, :-1] @ theta[:-1])
+    z = lift(X, np.zeros(0)) @ theta
+    points = [bisected(lift, theta, a, b) for a, b in zip(X[z > 0.0][:60], X[z < 0.0])]
+    return Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool) if seen is None else seen, points)
+
+
+@pytest.mark.parametrize("on", [1, 2])
+def test_a_weight_that_no_kink_shows_comes_from_the_units_behind(on: int) -> None:
+    """Unit 0 is on wherever unit 5 in front is: any weight that keeps it so stands in for the right one."""
+    rng, d = np.random.default_rng(11), (1.0 - FLIP) / 2.0
+    stand_in, hidden = V.copy(), np.zeros(V.shape, dtype=bool)
+    stand_in[0, 5], hidden[0, 5] = 10.0, True
+    lift, surfaces = Lift(passing(FRONT, stand_in, C)), []
+    for a, p in zip(rng.normal(size=(9, 4)), rng.normal(size=(9, on))):
+        v = -(a * d) @ stand_in + p @ B[:on]
+        v[5] += a[0] * (V[0, 5] - 10.0)
+        surfaces.append(behind(lift, np.append(np.append(a, v), 0.0)))
+    chain = Chain(FRONT, [(stand_in, C)], hidden)
+    found = chain.settled(surfaces[:2], np.random.default_rng(0), surfaces[2:])
+    assert found is not None
+    W, b = found.chain.front.layers[-1]
+    np.testing.assert_allclose(W[:4], FLIP[:, None] * V, atol=1e-9)
+    np.testing.assert_allclose(b[:4], FLIP * C)
+    assert len(b) == 4 + on
+    # without units enough it stays open, and is not made up
+    assert chain.settled(surfaces[:2], np.random.default_rng(0)) is None
+
+
+@pytest.mark.parametrize("mostly_on", [False, True])
+def test_of_a_unit_seldom_on_most_surfaces_say_nothing(mostly_on: bool) -> None:
+    """It is off as a rule if what is passed on everywhere lacks its row; else all of that is known up to this row."""
+    rng = np.random.default_rng(12)
+    shift = np.where(np.arange(4) == 3, -200.0, C)  # laid so that it is off at nearly all inputs
+    d = np.array([0.0, 1.0, 1.0, float(mostly_on)])
+    lift, seen, surfaces = Lift(passing(FRONT, V, shift)), np.ones(4 + 6 + 1, dtype=bool), []
+    seen[3] = False
+    for a, p in zip(rng.normal(size=(10, 4)), rng.normal(size=(10, 1))):
+        surfaces.append(behind(lift, np.append(np.append(a, -(a * d) @ V + p @ B[:1]), 0.0), seen.copy()))
+    found = Chain(FRONT, [(V, shift)]).settled([], np.random.default_rng(0), surfaces)
+    assert (found is None) == mostly_on
+    if found is None:
+        return
+    W, b = found.chain.front.layers[-1]
+    signs = 1.0 - 2.0 * d
+    np.testing.assert_allclose(W[:4], signs[:, None] * V, atol=1e-9)
+    np.testing.assert_allclose(b[:4], signs * shift)
+    assert len(b) == 4 + 1
+    np.testing.assert_allclose(np.abs(W[4] / np.linalg.norm(W[4])), np.abs(B[0] / np.linalg.norm(B[0])), atol=1e-9)
+
+
+def test_units_are_laid_so_that_they_are_off_as_a_rule() -> None:
+    known = np.ones(V.shape, dtype=bool)
+    known[1, 3] = False
+    rough = np.where(known, V, 0.0)
+    laid, shift = kept(FRONT, rough, C, known, np.random.default_rng(0))
+    H = FRONT(np.random.default_rng(1).normal(size=(4000, 9)) * 3.0)
+    assert ((H @ laid.T + shift > 0.0).mean(axis=0) < 0.6).all()
+    sign = np.sign(laid[:, 0] * V[:, 0])
+    np.testing.assert_allclose(sign[:, None] * laid * known, rough)
+    np.testing.assert_allclose(sign * shift, C)
+    # where unit 3 in front has just come on, unit 1 stays where it was
+    near = H[(H[:, 3] > 0.0) & (H[:, 3] < 0.05)]
+    before = near * (np.arange(6) != 3) @ rough[1] + C[1] > 0.0
+    on = H[H[:, 3] > 1.0]
+    after = on @ (sign[1] * laid[1]) + C[1] > 0.0
+    assert abs(after.mean() - float(before.mean() > 0.5)) < 0.02

@@ -132,7 +132,10 @@ class Chain:
         if signs is None:
             return None
         left = np.setdiff1d(few, idle)  # laid so that they are off as a rule: whatever these pass on is in B
-        d, more, rows = _with(V, hidden, np.setdiff1d(np.arange(len(c)), few), left, *signs)
+        signs = _with(V, hidden, np.setdiff1d(np.arange(len(c)), few), left, *signs)
+        if signs is None:
+            return None
+        d, more, rows = signs
         V, c, d, more = (
             np.delete(V, idle, axis=0),
             np.delete(c, idle),
@@ -162,19 +165,18 @@ def _seldom(front: Known, V: Array, c: Array, rng: np.random.Generator) -> NDArr
 
 def _with(
     V: Array, hidden: Mask, found: NDArray[np.intp], left: NDArray[np.intp], d: Array, more: Array, B: Array
-) -> tuple[Array, Array, Array]:
-    """d and ε of all units V, also of those ``left`` out: one is nearly always on if its row, up to ε, is in B."""
+) -> tuple[Array, Array, Array] | None:
+    """d and ε of all units V, also of those ``left`` out, if these are seldom on; None: one is seldom off.
+
+    It is if its row, up to ε, is one of B's. Then the others of B are known only up to multiples of it.
+    """
     signs, weights = np.zeros(len(V)), np.zeros(V.shape)
     signs[found], weights[found] = d, more
     for i in left:
-        free = np.flatnonzero(hidden[i])
-        A = np.vstack([B, np.eye(V.shape[1])[free]])
+        A = np.vstack([B, np.eye(V.shape[1])[hidden[i]]])
         part = np.linalg.lstsq(A.T, V[i], rcond=None)[0]
         if len(B) and np.linalg.norm(part @ A - V[i]) <= _ROW * np.linalg.norm(V[i]):
-            signs[i], weights[i, free] = 1.0, part[len(B) :]
-            row = V[i] - weights[i]
-            rows = np.linalg.svd(B - np.outer(B @ row, row) / (row @ row))[2]
-            B = rows[: len(B) - 1]
+            return None
     return signs, weights, B
 
 
