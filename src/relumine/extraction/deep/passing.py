@@ -112,37 +112,21 @@ class Chain:
         if whole:
             blocks.append(np.array([s.theta / np.linalg.norm(s.theta) for s in whole]))
         size = V.shape[0] + V.shape[1] + 1
-        T = np.vstack([np.zeros((0, size)), *[block[:, -size:] for block in blocks]])
-        T = np.vstack([T, *[_row(s, size) for s in local if s.seen.all()]])
-        idle = np.flatnonzero(np.abs(T[:, : len(c)]).max(axis=0, initial=0.0) <= _NOTHING)
-        if len(T) < _LEAST or len(idle) == len(c):
-            idle = idle[:0]
-        blocks = [np.delete(block, block.shape[1] - size + idle, axis=1) for block in blocks]
-        few, signs = idle, None
-        for more_ in (idle[:0], np.setdiff1d(_seldom(self.front, V, c, rng), idle)):
-            few = np.union1d(idle, more_)
-            rest = [_row(s, size) for s in (*surfaces, *local) if _but(s.seen, len(s.seen) - size + few)]
-            told = np.delete(np.vstack([T, *rest]), few, axis=1)
-            long = np.linalg.norm(told[:, :-1], axis=1, keepdims=True)
-            told = (told / np.maximum(long, 1e-300))[long[:, 0] > _LITTLE]
-            some, open_ = np.delete(V, few, axis=0), np.delete(hidden, few, axis=0)
-            signs = _signs(some, told, open_) or _by_many(some, told, open_)
-            if signs is not None:
-                break
-        if signs is None:
+        rows = [block[:, -size:] for block in blocks] + [_row(s, size) for s in local if s.seen.all()]
+        partly = [s for s in (*surfaces, *local) if not s.seen.all()]
+        seldom = _seldom(self.front, V, c, rng)
+        found = _decided(V, hidden, np.vstack([np.zeros((0, size)), *rows]), partly, seldom)
+        if found is None:
             return None
-        left = np.setdiff1d(few, idle)  # laid so that they are off as a rule: whatever these pass on is in B
-        signs = _with(V, hidden, np.setdiff1d(np.arange(len(c)), few), left, *signs)
-        if signs is None:
-            return None
-        d, more, rows = signs
+        idle, d, more, always = found
         V, c, d, more = (
             np.delete(V, idle, axis=0),
             np.delete(c, idle),
             np.delete(d, idle),
             np.delete(more, idle, axis=0),
         )
-        B, shift = _positive(self.front, rows, rng)
+        blocks = [np.delete(block, block.shape[1] - size + idle, axis=1) for block in blocks]
+        B, shift = _positive(self.front, always, rng)
         W, b = np.vstack([(1.0 - 2.0 * d)[:, None] * V + more, B]), np.append((1.0 - 2.0 * d) * c, shift)
         front = Known(self.front.d, (*self.front.layers, (W, b)))
         blocks = [_rewritten(block, V, c, d, more, B, shift) for block in blocks]
@@ -150,11 +134,39 @@ class Chain:
         if not whole:
             return Settled(chain, [], len(c))
         lift = Lift(chain.known)
-        found = [
+        again = [
             Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool), s.points, s.error).settled()
             for theta, s in zip(blocks[-1], whole)
         ]
-        return Settled(chain, [s for s in found if s is not None], len(c))
+        return Settled(chain, [s for s in again if s is not None], len(c))
+
+
+def _decided(
+    V: Array, hidden: Mask, T: Array, partly: list[Surface], seldom: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], Array, Array, Array] | None:
+    """Which units V are none of this layer, d and ε of all, and a basis of the rows B, by T = (a, v, e); None: open.
+
+    Surfaces that are known ``partly`` count where what they lack is of units that are none, or ``seldom`` on.
+    """
+    m, size = len(V), T.shape[1]
+    idle = np.flatnonzero(np.abs(T[:, :m]).max(axis=0, initial=0.0) <= _NOTHING)
+    if len(T) < _LEAST or len(idle) == m:
+        idle = idle[:0]
+    for left in (idle[:0], np.setdiff1d(seldom, idle)):
+        few = np.union1d(idle, left)
+        rest = [_row(s, size) for s in partly if np.delete(s.seen, len(s.seen) - size + few).all()]
+        rows = np.delete(np.vstack([T, *rest]), few, axis=1)
+        long = np.linalg.norm(rows[:, :-1], axis=1, keepdims=True)
+        rows = (rows / np.maximum(long, 1e-300))[long[:, 0] > _LITTLE]
+        some, open_ = np.delete(V, few, axis=0), np.delete(hidden, few, axis=0)
+        found = _signs(some, rows, open_) or _by_many(some, rows, open_)
+        if found is not None:
+            break
+    if found is None or _seldom_off(V[left], hidden[left], found[2]):
+        return None
+    d, more, others = np.zeros(m), np.zeros(V.shape), np.setdiff1d(np.arange(m), few)
+    d[others], more[others], always = found
+    return idle, d, more, always
 
 
 def _seldom(front: Known, V: Array, c: Array, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -163,31 +175,22 @@ def _seldom(front: Known, V: Array, c: Array, rng: np.random.Generator) -> NDArr
     return np.flatnonzero((front(X) @ V.T + c > 0.0).mean(axis=0) < _RARE)
 
 
-def _with(
-    V: Array, hidden: Mask, found: NDArray[np.intp], left: NDArray[np.intp], d: Array, more: Array, B: Array
-) -> tuple[Array, Array, Array] | None:
-    """d and ε of all units V, also of those ``left`` out, if these are seldom on; None: one is seldom off.
+def _seldom_off(V: Array, hidden: Mask, B: Array) -> bool:
+    """Whether a row of V is in B, up to its ``hidden`` weights: then that unit is on nearly everywhere.
 
-    It is if its row, up to ε, is one of B's. Then the others of B are known only up to multiples of it.
+    The others of B are then known only up to multiples of it.
     """
-    signs, weights = np.zeros(len(V)), np.zeros(V.shape)
-    signs[found], weights[found] = d, more
-    for i in left:
-        A = np.vstack([B, np.eye(V.shape[1])[hidden[i]]])
-        part = np.linalg.lstsq(A.T, V[i], rcond=None)[0]
-        if len(B) and np.linalg.norm(part @ A - V[i]) <= _ROW * np.linalg.norm(V[i]):
-            return None
-    return signs, weights, B
+    for v, open_ in zip(V, hidden):
+        A = np.vstack([B, np.eye(len(v))[open_]])
+        off = v - np.linalg.lstsq(A.T, v, rcond=None)[0] @ A
+        if len(B) and np.linalg.norm(off) <= _ROW * np.linalg.norm(v):
+            return True
+    return False
 
 
 def _row(s: Surface, size: int) -> Array:
     """θ of length one, what it gets from the first open layer on, (1, size); what is not seen is 0."""
     return np.asarray((s.theta * s.seen / np.linalg.norm(s.theta * s.seen))[None, -size:])
-
-
-def _but(seen: Mask, few: NDArray[np.intp]) -> bool:
-    """Whether some of these few are not seen, and all others are."""
-    return not seen.all() and bool(np.delete(seen, few).all())
 
 
 class Settled(NamedTuple):
