@@ -195,6 +195,13 @@ def test_a_weight_that_no_kink_shows_comes_from_the_units_behind(on: int) -> Non
     np.testing.assert_allclose(W[:4], FLIP[:, None] * V, atol=1e-9)
     np.testing.assert_allclose(b[:4], FLIP * C)
     assert len(b) == 4 + on
+    for old, new in zip(surfaces, found.surfaces):  # what they get from this layer, and from what is always on
+        old_a, (a, p) = old.theta[:4], np.split(new.theta[:-1], [4])
+        scale = (a @ old_a) / (old_a @ old_a)
+        np.testing.assert_allclose(a, scale * old_a, atol=1e-9 * np.abs(a).max())
+        v = old.theta[4:-1] + (old_a * d) @ stand_in
+        v[5] -= old_a[0] * (V[0, 5] - 10.0)
+        np.testing.assert_allclose(p @ W[4:], scale * v, atol=1e-7 * np.abs(a).max())
     # without units enough it stays open, and is not made up
     assert chain.settled(surfaces[:2], np.random.default_rng(0)) is None
 
@@ -219,6 +226,15 @@ def test_of_a_unit_seldom_on_most_surfaces_say_nothing(mostly_on: bool) -> None:
     np.testing.assert_allclose(b[:4], signs * shift)
     assert len(b) == 4 + 1
     np.testing.assert_allclose(np.abs(W[4] / np.linalg.norm(W[4])), np.abs(B[0] / np.linalg.norm(B[0])), atol=1e-9)
+
+
+def test_a_weight_of_a_unit_that_is_never_on_is_left_alone() -> None:
+    W, b = FRONT.layers[0]
+    front = Known(9, ((W, np.where(np.arange(6) == 3, -1e6, b)),))
+    known = np.ones(V.shape, dtype=bool)
+    known[1, 3] = False
+    laid, _ = kept(front, np.where(known, V, 0.0), C, known, np.random.default_rng(0))
+    assert laid[1, 3] == 0.0
 
 
 def test_units_are_laid_so_that_they_are_off_as_a_rule() -> None:

@@ -62,6 +62,9 @@ def kept(front: Known, V: Array, c: Array, known: Mask, rng: np.random.Generator
     for i, j in np.argwhere(~known):
         others = np.flatnonzero(~known[i] & (np.arange(V.shape[1]) != j))
         on = H[(H[:, j] > 0.0) & ~(H[:, others] > 0.0).any(axis=1)]
+        on = on if len(on) else H[H[:, j] > 0.0]
+        if not len(on):  # nor does it matter
+            continue
         first = on[np.argsort(on[:, j] / np.linalg.norm(on, axis=1))[:_FIRST]]
         V[i, j] = _K * float(np.linalg.norm(V[i])) * (1.0 if np.mean(first @ V[i] + c[i] > 0.0) > 0.5 else -1.0)
     xi = np.where((H @ V.T + c > 0.0).mean(axis=0) > 0.5, -1.0, 1.0)

@@ -101,7 +101,6 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         V, c, free = np.array([u.w for u in units]), np.array([u.c for u in units]), search.rest()
         if xi is None and not search.further:
             return behind(at, V, c, free, turns)
-        at.doubtful |= not all(u.known.all() for u in units) or (search.signs is not None and search.signs.doubtful)
         precise = True
         if xi is None:
             passed = _passed(at, units, free, turns)
@@ -109,6 +108,8 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
                 return passed
             begun = passed
             continue
+        assert search.signs is not None
+        at.doubtful |= not all(u.known.all() for u in units) or search.signs.doubtful
         at.known, begun = Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c))), []
         at.say(f"layer {k}: {len(c)} units")
         at.doubtful |= not measured_again(at)
