@@ -230,7 +230,7 @@ def test_rows_on_what_is_passed_on_become_rows_on_the_layer() -> None:
     a, p, shift = rng.normal(size=(3, 4)), rng.normal(size=(3, 2)), np.array([0.5, 1.5])
     block = np.column_stack([a, -(a * d) @ stand_in + a @ more + p @ B, rng.normal(size=3)])
     found = _rewritten(block, stand_in, C, d, more, B, shift)
-    H = np.abs(rng.normal(size=(500, 6)))
+    H = np.abs(rng.normal(size=(20_000, 6)))
     H = H[(H @ V[0] + C[0] > 0.0) & (H @ stand_in[0] + C[0] > 0.0)]
     assert len(H) > 50
     one = np.ones((len(H), 1))
