@@ -81,6 +81,17 @@ def test_kinks_left_are_those_on_no_surface():
     assert {id(w) for w in search.rest()} == left
 
 
+def test_a_unit_without_a_place_is_no_doubt_and_one_that_is_not_there_is():
+    at = inquiry(3)
+    *front, (W, b) = at.known.layers
+    never = np.append(b, -1e9 * np.linalg.norm(W[0]))  # no line crosses it
+    at.known = Known(at.dim, (*front, (np.vstack([W, W[0]]), never)))
+    assert measured_again(at)
+    elsewhere = np.append(b, b[0] + 0.3 * np.linalg.norm(W[0]))  # the box does not bend there
+    at.known = Known(at.dim, (*front, (np.vstack([W, W[0]]), elsewhere)))
+    assert not measured_again(at)
+
+
 def test_a_layer_measured_again_gets_its_digits_back():
     at = inquiry()
     W, b = TRUTH.hidden[1]

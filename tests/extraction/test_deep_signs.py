@@ -236,6 +236,10 @@ def test_a_unit_that_is_on_at_one_input_in_a_thousand_is_missed():
     search.blind = 4  # looked for in vain: it goes on, and the layer is not called certain
     assert search._lonely(W[few], b[few], xi[few], seen[few])
     assert search.doubtful
+    search.blind, other = 0, np.random.default_rng(4).normal(size=(3, 10))  # units of which no gradient is a sum
+    search.missing = None
+    assert not search._lonely(other, np.zeros(3), np.ones(3), np.ones(other.shape, dtype=bool))
+    assert search.missing is None  # then there is no input at which nothing is missing
     whole = Signs(at)
     assert whole._lonely(W, b, xi, seen)
     assert not whole.doubtful

@@ -42,11 +42,8 @@ def measured_again(at: Inquiry, layer: int = -1) -> bool:
     surfaces = _surfaces(lift, W, b)
     asked = [(s, chosen(lines, s, [], _OVER * lift.size, at.rng)) for s in surfaces]
     for i, (surface, found) in enumerate(zip(surfaces, all_shown(at.ask, asked, _KNOWN))):
-        if not found.hits:  # of one that is seldom on, or off, there may be no place
+        if found.score < SHARE:  # of one that is seldom on, or off, there may be no place at all
             right = right and not found.missed
-            continue
-        if found.score < SHARE:
-            right = False
             continue
         new = corrected(surface, found.hits, _ERROR)
         new *= np.linalg.norm(W[i]) / np.linalg.norm(new[:-1])

@@ -19,8 +19,7 @@ from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.lacking import biases
 from relumine.extraction.deep.last import affine, finish
-from relumine.extraction.deep.orient import Signs, arrays
-from relumine.extraction.deep.passing import Chain
+from relumine.extraction.deep.orient import Signs
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.probing import (
     Lines,
@@ -39,14 +38,13 @@ from relumine.extraction.deep.witnesses import Chord, Witness, measured, witness
 
 _CHORDS = 12  # chords of a look
 _MOST = 8_000  # queries for a chord
-_MOSTLY = 0.9  # share of the kinks that these units explain if their layer is the last
+MOSTLY = 0.9  # share of the kinks that these units explain if their layer is the last
 # Looks without a new unit, after which the signs are asked for. After one, the fourth layer of 784-8×8-1 lacked a unit
 # that is on for one input in a hundred; such a one changes sides once in a look between corners.
 _QUIET = 4
 # So many after which a unit may be missing that no input turns off. In a trained 100-16×8-1 one unit of the third
 # layer, on for 99.99 % of the inputs, changed sides on the lines of one look in six.
 _PATIENT, _OPEN = 12, 7  # the second where nothing is missing, but signs stay open
-_SILENT = 5  # the same behind open layers: what is missing there may come later, and is further behind then
 # Kinks in a row that are no unit's of this layer: look elsewhere; the others are tried after the next look. With 60,
 # those of units that are seldom off, next to other kinks, were not tried in time in a trained 100-16×8-1.
 _FAILED = 120
@@ -56,9 +54,8 @@ _TOGETHER = 24  # kinks tried at a time
 _SCREEN, _AWAY, _ROUGH = (3, 5), 6, 1e-4
 _CHOICE = 4  # of so many, for each, those beyond the most surfaces found so far
 _MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
-_ENOUGH, _SLACK = 6, 1e-6  # hits that a surface needs; how far off
+_ENOUGH, SLACK = 6, 1e-6  # hits that a surface needs; how far off
 _PART = 0.7  # of the weights of a surface that must be known where it holds in part
-_NEXT = 60  # kinks next to which it is asked whether a unit is missing
 
 
 class Next:
@@ -107,7 +104,7 @@ class Next:
             self.compare()
             quiet = quiet + 1 if len(self.surfaces) == before else 0
             rest = len(self.rest())
-            mostly = rest <= (1.0 - _MOSTLY) * len(self.free)
+            mostly = rest <= (1.0 - MOSTLY) * len(self.free)
             at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
             at.confirm(len(self.surfaces), self.free)
             at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
@@ -135,64 +132,6 @@ class Next:
         if not self.surfaces:
             raise Stop(f"layer {k}: of it no unit was found")
         return self.units(), None
-
-    def passed(self, chain: Chain, turns: int) -> Found | tuple[Chain, list[Surface]]:
-        """What is known of open layers by the units of this one behind them, and surfaces of it; or one more of them.
-
-        The network, if this layer is the last.
-        """
-        at, k, quiet = self.at, len(self.at.known.layers) + 1, 0
-        for turn in range(turns):
-            self.look(None, quiet, turn)
-            before = len(self.surfaces)
-            self.trace()
-            self.compare()
-            quiet = quiet + 1 if len(self.surfaces) == before else 0
-            at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
-            what = f"{len(self.surfaces)} surfaces, {len(self.local)} in part"
-            at.tell(f"  layer {k} turn {turn}: {what}, behind all that is passed on")
-            if quiet:
-                self.extend()
-            found = chain.settled(self.surfaces, at.rng) or chain.settled(self.surfaces, at.rng, self.local)
-            if found is not None and self.all_of(found.chain.front):
-                front, shown = found.chain.front, found.shown
-                on = front.width - shown
-                at.say(f"layer {len(front.layers)}: {shown} units, and {on} that no input seems to turn off")
-                return found.chain, found.surfaces
-            if quiet > _SILENT:
-                break
-        rest = len(self.rest())
-        if self.surfaces and rest <= (1.0 - _MOSTLY) * len(self.free):
-            ends, _ = ended(at, at.known, self.units())
-            if ends is not None:
-                return ends
-        fewer = self.without(chain)
-        if fewer is not None and len(fewer.layers[-1][1]):
-            return fewer, []
-        units = [u for u in self.units() if u.known.all()]
-        if not units or fewer is not None:
-            raise Stop(f"layer {len(chain.front.layers) + 1}: the signs of its units stay open; some may always be on")
-        V, c, _ = arrays(units)
-        return Chain(chain.front, [*chain.layers, (V, c)], chain.hidden), []
-
-    def all_of(self, known: Known) -> bool:
-        """Whether the box depends on nothing but these layers, also next to some of the kinks behind them."""
-        return self.at.complete(known, [self.free[i] for i in self.at.rng.permutation(len(self.free))[:_NEXT]])
-
-    def without(self, chain: Chain) -> Chain | None:
-        """The chain up to the first layer with units that are further behind, without these; None: it has none.
-
-        The box does not bend all over those, as surfaces of this layer show.
-        """
-        for i, surfaces in enumerate(chain.surfaces(self.lift)):
-            asked = [(s, chosen(self.lines, s, self.surfaces, 0, self.at.rng)) for s in surfaces]
-            there = [found.score >= SHARE or not found.missed for found in all_shown(self.at.ask, asked, _SLACK)]
-            if not all(there):
-                V, c = chain.layers[i]
-                self.at.tell(f"   {len(c) - sum(there)} units of open layer {i + 1} are further behind")
-                hidden = chain.hidden if i or chain.hidden is None else chain.hidden[there]
-                return Chain(chain.front, [*chain.layers[:i], (V[there], c[there])], hidden)
-        return None
 
     def again(self) -> None:
         """Begin again, with all known layers measured from many kinks of each unit, one after the other."""
@@ -298,7 +237,7 @@ class Next:
         places = list(chosen(self.lines, surface, others, count, rng))
         if len(places) < count:
             places += walked([(surface, count - len(places))], rng, 2 * _AWAY)[0]
-        found = shown(ask, surface, places, _SLACK)
+        found = shown(ask, surface, places, SLACK)
         if found.score < SHARE or len(found.hits) < _ENOUGH:
             return None
         better = sharpened(surface, found.hits)
@@ -310,7 +249,7 @@ class Next:
             return
         new, rng = self.surfaces[self.checked :], self.at.rng
         old = self.surfaces[: self.checked]
-        found = all_shown(self.at.ask, [(s, chosen(self.lines, s, new, 0, rng)) for s in old], _SLACK)
+        found = all_shown(self.at.ask, [(s, chosen(self.lines, s, new, 0, rng)) for s in old], SLACK)
         kept = [s for s, there in zip(old, found) if there.score >= SHARE or not there.missed]
         if len(kept) < self.checked:
             self.mine = set()

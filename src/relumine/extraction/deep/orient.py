@@ -190,13 +190,15 @@ class Signs:
         self.doubtful = int((~fits).sum()) >= _ALONE
         if not self.doubtful or self.blind >= _BLIND:
             return True
+        self.at.tell(f"   {int((~fits).sum())} of {len(fits)} gradients are far from what these units explain")
+        if not fits.any():
+            return False
         X = np.array([p.x for p in points])
         X += _ASIDE * (0.1 + np.abs(X)) * self.at.rng.normal(size=X.shape)  # lines from corner to corner miss kinks
         out = X[self.at.rng.permutation(np.flatnonzero(~fits))[:_STRETCHES]]
         some = self.at.rng.integers(int(fits.sum()), size=(len(out), _CHOICE))
         near = [X[fits][i[np.linalg.norm(X[fits][i] - x, axis=1).argmin()]] for x, i in zip(out, some)]
         self.blind, self.missing = self.blind + 1, (out, np.array(near))
-        self.at.tell(f"   {int((~fits).sum())} of {len(fits)} gradients are far from what these units explain")
         return False
 
 

@@ -16,11 +16,10 @@ from relumine.extraction.deep.following import followed, holds
 from relumine.extraction.deep.further import Next, ended, rebased
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
-from relumine.extraction.deep.orient import arrays
-from relumine.extraction.deep.passing import Chain, kept
 from relumine.extraction.deep.places import breaks, chords
 from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit, joined
+from relumine.extraction.deep.unsettled import settled
 from relumine.extraction.deep.witnesses import Chord, Witness, measure, witnesses_of
 
 OTHER_PIECES = "; the box may be made of other pieces (maxima, sorting)"
@@ -103,7 +102,7 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
             return behind(at, V, c, free, turns)
         precise = True
         if xi is None:
-            passed = _passed(at, units, free, turns)
+            passed = settled(at, units, free, turns, _DEPTH)
             if isinstance(passed, Found):
                 return passed
             begun = passed
@@ -113,25 +112,6 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         at.known, begun = Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c))), []
         at.say(f"layer {k}: {len(c)} units")
         at.doubtful |= not measured_again(at)
-
-
-def _passed(at: Inquiry, units: list[Unit], free: list[Witness], turns: int) -> Found | list[Surface]:
-    """Known layers, with units that no input turns off beside those that show; units of the next one behind them."""
-    V, c, known = arrays(units)
-    chain, surfaces = Chain(at.known, [kept(at.known, V, c, known, at.rng)], ~known), list[Surface]()
-    try:
-        while chain.layers:
-            if len(chain.known.layers) >= _DEPTH:
-                raise Stop(f"more than {_DEPTH} layers")
-            at.known = chain.known
-            search = Next(at, free, True, surfaces)
-            found = search.passed(chain, turns)
-            if isinstance(found, Found):
-                return found
-            chain, surfaces, free = *found, search.free
-    finally:
-        at.known = chain.front
-    return surfaces
 
 
 def _wide(at: Inquiry) -> bool:
