@@ -12,20 +12,32 @@ from relumine.extraction.deep.further import Next
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.lacking import in_common, one_more, repeated
 from relumine.extraction.deep.orient import Signs
+from relumine.extraction.deep.surfaces import Surface
 from relumine.extraction.deep.units import Unit
 from relumine.run import Run
 
 UNIT = 3  # of the third layer
 
 
-def with_a_unit_nearly_always_on():
-    """TRUTH, but unit 3 of the third layer has one weight that is not positive."""
+def with_a_unit_always_on(but=-1.2):
+    """TRUTH, but unit 3 of the third layer has one weight that is not positive, or none."""
     maps = [(np.array(W), np.array(b)) for W, b in TRUTH.maps]
     W, b = maps[2]
     W[UNIT] = np.abs(W[UNIT])
-    W[UNIT, 0] *= -1.2
+    W[UNIT, 0] *= but
     b[UNIT] = 0.4
     return DeepNetwork.of(maps, TRUTH.activation, TRUTH.head.v)
+
+
+def behind_two_layers(truth, rng):
+    """The box with the first two layers known, and the units of the third, up to signs, but for one."""
+    run = Run.of(rng=rng)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False), truth.d, run)
+    at.known = Known(truth.d, truth.hidden[:2])
+    W, b = truth.hidden[2]
+    flip = np.random.default_rng(5).choice([-1.0, 1.0], size=len(b))
+    others = [i for i in range(len(b)) if i != UNIT]
+    return at, [Unit(flip[i] * W[i], float(flip[i] * b[i]), np.ones(W.shape[1], dtype=bool), 1e-12) for i in others]
 
 
 def gradients(V, w, rng, count=80):
@@ -48,7 +60,27 @@ def test_one_more_unit_and_all_signs_come_from_pairs_of_gradients():
     assert abs(found @ w) > (1.0 - 1e-12) * np.linalg.norm(w)
     wrong = flip.copy()
     wrong[2] *= -1.0
-    assert in_common(points, flip[:, None] * V, np.zeros(6), wrong) is None
+    assert in_common(points, flip[:, None] * V, np.zeros(6), wrong, np.ones(V.shape, dtype=bool)) is None
+
+
+def test_a_weight_that_no_kink_shows_hides_no_unit():
+    """Unit 2 is off wherever unit 5 in front is on, and that is all that is known of this weight."""
+    rng = np.random.default_rng(8)
+    V, w = rng.normal(size=(6, 14)), rng.normal(size=14)
+    V -= V.mean(axis=1, keepdims=True)  # each is on at half of the points or so
+    V[2, 5] = -40.0
+    points = gradients(V, w, rng, 120)
+    for i, p in enumerate(points):  # at every other one unit 2 may be on
+        p.h[5] = i % 2
+        on = V @ p.h > 0.0
+        p.g = (rng.normal(size=on.sum()) @ V[on] + rng.normal() * w) @ p.B
+    known = np.ones(V.shape, dtype=bool)
+    known[2, 5] = False
+    kept = np.where(known, V, -100.0)
+    xi, found = one_more(points, kept, np.zeros(6), rng, known)
+    np.testing.assert_array_equal(xi, np.ones(6))
+    assert abs(found @ w) > (1.0 - 1e-12) * np.linalg.norm(w)
+    assert one_more(points, kept, np.zeros(6), rng) is None
 
 
 @pytest.mark.parametrize("more", [0, 2])
@@ -60,28 +92,50 @@ def test_no_unit_or_two_of_them_are_not_taken_for_one(more):
 
 
 def test_a_unit_that_is_off_at_few_inputs_is_found_with_its_bias():
-    truth = with_a_unit_nearly_always_on()
-    run = Run.of(rng=1)
-    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False), truth.d, run)
-    at.known = Known(truth.d, truth.hidden[:2])
+    truth = with_a_unit_always_on(but=-1.2)
+    at, units = behind_two_layers(truth, 1)
     W, b = truth.hidden[2]
     X = np.random.default_rng(0).normal(size=(20_000, truth.d))
     assert (at.known(X) @ W[UNIT] + b[UNIT] < 0.0).mean() < 0.01
-    others = [i for i in range(len(b)) if i != UNIT]
-    flip = np.random.default_rng(5).choice([-1.0, 1.0], size=len(b))
-    units = [Unit(flip[i] * W[i], float(flip[i] * b[i]), np.ones(W.shape[1], dtype=bool), 1e-12) for i in others]
     signs = Signs(at)
     assert signs.told(units, []) is None  # no signs fit
     w = signs.lacking(units)
     assert w is not None
-    assert signs.lacking(units) is None  # beside these units it is not looked for again
     size = np.linalg.norm(W[UNIT])
     assert abs(w @ W[UNIT]) > (1.0 - 1e-9) * size
     search = Next(at, [], True)
-    search.place(w)
+    assert search.place(w)
     (surface,) = search.surfaces
     theta = surface.theta / np.linalg.norm(surface.theta[:-1]) * np.sign(surface.theta[0] * W[UNIT, 0])
     np.testing.assert_allclose(theta, np.append(W[UNIT], b[UNIT]) / size, atol=1e-8)
+    for _ in range(2):
+        signs.lacking(units)
+    assert signs.lacking(units) is None  # not for ever
+
+
+def test_a_unit_that_no_input_turns_off_is_part_of_the_layer():
+    truth = with_a_unit_always_on(but=1.0)
+    at, units = behind_two_layers(truth, 2)
+    W, b = truth.hidden[2]
+    search = Next(at, [], True)
+    search.surfaces = [
+        Surface(search.lift, np.zeros(0), np.append(u.w, u.c), np.ones(len(u.w) + 1, dtype=bool)) for u in units
+    ]
+    found = search.signed()
+    assert found is not None
+    assert search.on == 1
+    layer, xi = found
+    full, true = (
+        T / np.linalg.norm(T[:, :-1], axis=1, keepdims=True)
+        for T in (np.array([sign * np.append(u.w, u.c) for u, sign in zip(layer, xi)]), np.column_stack([W, b]))
+    )
+    assert len(full) == len(true)
+    unit = int(np.argmax(full[:, :-1] @ true[UNIT, :-1]))
+    np.testing.assert_allclose(full[unit, :-1], true[UNIT, :-1], atol=1e-8)
+    H = at.known(4.0 * np.random.default_rng(3).normal(size=(5000, truth.d)))
+    assert (H @ full[unit, :-1] + full[unit, -1] > 0.0).all()
+    for row in np.delete(true, UNIT, axis=0):  # with the signs of the truth
+        assert np.abs(full - row).max(axis=1).min() < 1e-9
 
 
 def test_heights_that_several_lines_have_in_common():

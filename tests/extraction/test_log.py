@@ -14,10 +14,11 @@ from relumine.extraction.log import Log
 from relumine.extraction.queries import Manner, Queries
 
 
-@given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 3), st.booleans())
-def test_rows_and_answers_in_their_order(sizes: list[int], q: int, early: bool) -> None:
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 3), st.booleans(), st.sampled_from([100, 1 << 30]))
+def test_rows_and_answers_in_their_order(sizes: list[int], q: int, early: bool, held: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK", 8 * 2 * 4)  # four rows of two inputs
+        patch.setattr(module, "_HELD", held)
         log, rng = Log(), np.random.default_rng(len(sizes))
         X, Y = np.empty((0, 2)), np.empty((0, q))
         for size in sizes:
@@ -31,8 +32,32 @@ def test_rows_and_answers_in_their_order(sizes: list[int], q: int, early: bool) 
             at = rng.integers(0, len(X), 5)
             np.testing.assert_array_equal(log.rows(at), X[at])
             np.testing.assert_array_equal(log.answers(at), Y[at])
-            for held, true in zip(log.whole(), (X, Y)):
-                np.testing.assert_array_equal(held, true)
+            for whole, true in zip(log.whole(), (X, Y)):
+                np.testing.assert_array_equal(whole, true)
+
+
+def mapped(part: np.ndarray) -> bool:
+    """Whether an array is in a file."""
+    while part.base is not None and not isinstance(part, np.memmap):
+        part = part.base
+    return isinstance(part, np.memmap)
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_a_long_log_is_in_a_file_if_there_is_room_for_one(monkeypatch: pytest.MonkeyPatch, room: bool) -> None:
+    def full() -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(module, "_BLOCK", 8 * 2 * 4)
+    monkeypatch.setattr(module, "_HELD", 8 * 2 * 8)  # two blocks
+    if not room:
+        monkeypatch.setattr(module.tempfile, "TemporaryFile", full)
+    log, X = Log(), np.arange(40.0).reshape(20, 2)
+    log.append(X, X[:, :1])
+    assert [mapped(rows) for rows, _ in log._blocks] == [False, False, room, room, room]
+    np.testing.assert_array_equal(log.rows(np.arange(20)), X)
+    assert mapped(log.whole()[0]) == room
+    np.testing.assert_array_equal(log.whole()[0], X)
 
 
 def test_what_was_handed_out_stays_when_more_is_asked() -> None:

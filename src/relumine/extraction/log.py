@@ -1,4 +1,4 @@
-"""Rows and answers in blocks: the log of a long run is in memory once.
+"""Rows and answers in blocks: the log of a long run is in memory once, and beyond a gigabyte in a temporary file.
 
 Blocks are large, so that the system takes each one back as soon as it is given up: many small arrays leave holes that
 stay with the process. A block is reserved, not used, until rows are written into it.
@@ -6,12 +6,15 @@ stay with the process. A block is reserved, not used, until rows are written int
 
 from __future__ import annotations
 
+import tempfile
+
 import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
 
 _BLOCK = 1 << 26  # bytes: beyond 32 MB the C library gives memory back at once
+_HELD = 1 << 30  # bytes of a log that stay in memory: a million rows of 784 numbers are six gigabytes
 
 
 class Log:
@@ -39,7 +42,8 @@ class Log:
         while len(X):
             if not self._blocks or self._n - self._starts[-1] == len(self._blocks[-1][0]):
                 room = max(1, _BLOCK // (8 * max(1, X.shape[1])))
-                self._blocks.append((np.empty((room, X.shape[1])), np.empty((room, Y.shape[1]))))
+                before = 8 * self._n * X.shape[1]
+                self._blocks.append((_space(room, X.shape[1], before), _space(room, Y.shape[1], before)))
                 self._starts.append(self._n)
             at = self._n - self._starts[-1]
             rows, answers = self._blocks[-1]
@@ -70,7 +74,7 @@ class Log:
         if len(self._blocks) == 1:
             X, Y = self._blocks[0]
             return X[: self._n], Y[: self._n]
-        X, Y = (np.empty((self._n, part.shape[1])) for part in self._blocks[0])
+        X, Y = (_space(self._n, part.shape[1]) for part in self._blocks[0])
         end = self._n
         while self._blocks:  # the last first, and given back once it is copied
             (rows, answers), start = self._blocks.pop(), self._starts.pop()
@@ -78,3 +82,21 @@ class Log:
             end = start
         self._blocks, self._starts = [(X, Y)], [0]
         return X, Y
+
+
+def _space(rows: int, columns: int, before: int = 0) -> Array:
+    """An array to write to; with so many bytes ``before`` it in a file that the system writes out if memory is short.
+
+    The file has no name, and is gone with the array. Without room on the disk, all stays in memory.
+    """
+    size = 8 * rows * columns
+    if before + size > _HELD and size > 0:
+        try:
+            with tempfile.TemporaryFile() as file:
+                for start in range(0, size, _BLOCK):  # a hole in it would be an error only when it is written to
+                    file.write(bytes(min(_BLOCK, size - start)))
+                file.flush()
+                return np.asarray(np.memmap(file, dtype=np.float64, mode="r+", shape=(rows, columns)))
+        except OSError:
+            pass
+    return np.empty((rows, columns))

@@ -21,6 +21,7 @@ from relumine.network import Network
 from relumine.results import InvalidInput, Recovery, SearchRecord, Stage, counted
 from relumine.run import Run
 
+_ROWS = 20_000  # from which an affine map is taken
 _AGAIN, _REPEATS = 8, 2e-5  # rows asked a second time at the end, and by how much answers may then differ
 
 
@@ -141,8 +142,7 @@ def _to_user(layers: tuple[tuple[Array, Array], ...], domain: Domain) -> tuple[t
 
 def _affine(log: Queries, layers: tuple[tuple[Array, Array], ...], d: int) -> Network:
     """The best affine map of what is known, in place of the network that was not found."""
-    X, y = log.data()
-    Y = y.reshape(len(X), -1)
+    X, Y = log.some(_ROWS)
     H = Rest(layers, "", lambda X: X).activations(X)
     near = np.linalg.norm(H, axis=1) <= 2.0 * np.median(np.linalg.norm(H, axis=1))
     B = np.linalg.lstsq(np.column_stack([H[near], np.ones(int(near.sum()))]), Y[near], rcond=None)[0]

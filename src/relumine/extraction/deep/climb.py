@@ -16,6 +16,7 @@ Score = Callable[[list[Array]], tuple[Array, list[Array]]]
 
 
 _STEPS = 80  # uphill
+_MANY = 20_000  # inputs of which the best are those to start from
 
 
 @dataclass
@@ -75,6 +76,20 @@ def furthest(net: DeepNetwork, R: Array, rng: np.random.Generator) -> Array:
         return value, seeds
 
     start = rng.normal(size=(len(R), net.d)) * 2.0 ** rng.uniform(-1.0, 4.0, size=(len(R), 1))
+    return climbed(net, start, score, rng).X
+
+
+def lowest(net: DeepNetwork, w: Array, count: int, rng: np.random.Generator) -> Array:
+    """Inputs (count, d) at which w·h is as low as can be, h in front of the head; down from the lowest of many."""
+    front = len(net.layers) - 1
+
+    def score(zs: list[Array]) -> tuple[Array, list[Array]]:
+        seeds = [np.zeros_like(z) for z in zs]
+        seeds[front] = -w * (zs[front] > 0.0)
+        return -np.maximum(zs[front], 0.0) @ w, seeds
+
+    X = rng.normal(size=(_MANY, net.d)) * 2.0 ** rng.uniform(-2.0, 4.0, size=(_MANY, 1))
+    start = X[np.argsort(-score(before(net, X))[0])[:count]]
     return climbed(net, start, score, rng).X
 
 

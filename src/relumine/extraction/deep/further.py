@@ -20,6 +20,7 @@ from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.lacking import biases
 from relumine.extraction.deep.last import affine, finish
 from relumine.extraction.deep.orient import Signs
+from relumine.extraction.deep.passing import positive
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.probing import (
     Lines,
@@ -27,6 +28,7 @@ from relumine.extraction.deep.probing import (
     all_shown,
     beyond,
     chosen,
+    corrected,
     sharpened,
     shown,
     united,
@@ -55,6 +57,7 @@ _SCREEN, _AWAY, _ROUGH = (3, 5), 6, 1e-4
 _CHOICE = 4  # of so many, for each, those beyond the most surfaces found so far
 _MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
 _ENOUGH, SLACK = 6, 1e-6  # hits that a surface needs; how far off
+_PLACED = 1e-7  # how far off weights may be that come from gradients
 _PART = 0.7  # of the weights of a surface that must be known where it holds in part
 
 
@@ -71,6 +74,7 @@ class Next:
         self.failed, self.checked, self.precise = 0, 0, precise
         self._lines: Lines | None = None
         self.signs: Signs | None = None
+        self.on = 0  # units that no input seems to turn off
         at.mark = at.ask.mark
 
     @property
@@ -269,19 +273,31 @@ class Next:
             self.signs = Signs(self.at)
         found = self.signs.told(self.units(), self.free)
         w = self.signs.lacking(self.units()) if found is None else None
-        if w is not None:
-            self.place(w)
+        return self.always(w) if w is not None and not self.place(w) else found
+
+    def always(self, w: Array) -> tuple[list[Unit], Array] | None:
+        """The same with one unit more, ±w, which no input seems to turn off: any bias will do by which none does."""
+        assert self.signs is not None
+        rows, shift = positive(self.at.known, w[None], self.at.rng)
+        if len(rows) > 1:
+            return None
+        unit = Unit(rows[0], float(shift[0]), np.ones(len(w), dtype=bool), 0.0)
+        found = self.signs.told([*self.units(), unit], self.free)
+        self.on = int(found is not None and any(u.c == unit.c for u in found[0]))
         return found
 
-    def place(self, w: Array) -> None:
-        """The surface of a unit ±w that is off at few inputs, if the box bends all over it."""
+    def place(self, w: Array) -> bool:
+        """Whether a unit ±w that is off at few inputs was found: the box bends all over its surface."""
         for c, points in biases(self.at, w):
             seen = np.ones(len(w) + 1, dtype=bool)
-            there = self.verified(Surface(self.lift, np.zeros(0), np.append(w, c), seen, points), self.surfaces, PLACES)
+            surface = Surface(self.lift, np.zeros(0), np.append(w, c), seen, points)
+            there = self.verified(surface, self.surfaces, PLACES)
             self.at.tell(f"   {len(points)} kinks of one more unit: it is {'there' if there else 'not there'}")
-            if there is not None:
-                self.keep(there)
-                return
+            if there is not None:  # its kinks need not show all of w
+                theta = corrected(surface, there.points, _PLACED)
+                self.keep(Surface(self.lift, np.zeros(0), theta, seen, there.points, there.error))
+                return True
+        return False
 
     def explained(self, w: Witness) -> bool:
         """Whether a kink is on a surface that was found."""

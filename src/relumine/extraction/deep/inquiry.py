@@ -89,6 +89,11 @@ class Inquiry:
         self.notes.append(text)
         self.tell(text)
 
+    def say_layer(self, k: int, units: int, on: int) -> None:
+        """What layer k is, the first one 1: units with a kink, and those that are always ``on``."""
+        more = f", and {on} that no input seems to turn off" if on else ""
+        self.say(f"layer {k}: {units} units{more}")
+
     def rows(self, n: int) -> tuple[Array, Array]:
         """Random inputs and their answers, the first n of those drawn so far and as many more as needed."""
         missing = n - len(self.pool[0])

@@ -25,7 +25,7 @@ from scipy.optimize import linprog
 
 from relumine.arrays import Array
 from relumine.extraction.deep.balls import Point
-from relumine.extraction.deep.climb import furthest, headless
+from relumine.extraction.deep.climb import furthest, headless, lowest
 from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.sums import FITS, Mask
@@ -48,12 +48,17 @@ _MOSTLY, _ALL, _STRAY, _ROUND = 0.8, 0.97, 10.0, 1e-6
 _RIVAL = 0.9
 # Lines to where w·h is lowest, and as many to where it is highest; queries for each; lines that show a bias, and how
 # many biases are tried; how far off a kink may be, over the size of h.
-_ENDS, _MOST, _LINES, _CHOICE, _SLACK = 12, 8_000, 3, 4, 1e-6
+_ENDS, _NEAR, _MOST, _LINES, _CHOICE, _SLACK = 12, 6, 8_000, 3, 4, 1e-6
 _LEAST, _FEW = 2, 4  # points for each weight of w that tell; and that are tried first
 
 
-def one_more(points: list[Point], V: Array, c: Array, rng: np.random.Generator) -> tuple[Array, Array] | None:
+def one_more(
+    points: list[Point], V: Array, c: Array, rng: np.random.Generator, known: Mask | None = None
+) -> tuple[Array, Array] | None:
     """ξ (m,) of the units Vh + c, and ±w (width,) of length one, of one more that is on at nearly all points; or None.
+
+    ``known`` (m, width): which weights are. The others tell only on which side their unit stays; where it is on, any
+    multiple of the unit in front is in a gradient.
 
     Examples
     --------
@@ -66,7 +71,8 @@ def one_more(points: list[Point], V: Array, c: Array, rng: np.random.Generator) 
     >>> xi, bool(abs(found @ w) > 1.0 - 1e-9)
     (array([-1., -1., -1., -1.]), True)
     """
-    for_, against = _votes(points, V, c, rng) if len(c) > _TRIED else (np.zeros(len(c)), np.zeros(len(c)))
+    known = np.ones(V.shape, dtype=bool) if known is None else known
+    for_, against = _votes(points, V, c, rng, known) if len(c) > _TRIED else (np.zeros(len(c)), np.zeros(len(c)))
     open_ = np.flatnonzero(_open(for_, against))
     if len(open_) > _TRIED:
         return None
@@ -75,14 +81,14 @@ def one_more(points: list[Point], V: Array, c: Array, rng: np.random.Generator) 
     for some in product((1.0, -1.0), repeat=len(open_)):
         xi = np.where(for_ > against, 1.0, -1.0)
         xi[open_] *= some
-        if in_common(few, V, c, xi) is not None and (both := in_common(points, V, c, xi)) is not None:
+        if in_common(few, V, c, xi, known) is not None and (both := in_common(points, V, c, xi, known)) is not None:
             found.append((both[1], xi, both[0]))
     most = max((count for count, _, _ in found), default=0)
     best = [(xi, w) for count, xi, w in found if count > _RIVAL * most]
     return best[0] if len(best) == 1 else None
 
 
-def _votes(points: list[Point], V: Array, c: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def _votes(points: list[Point], V: Array, c: Array, rng: np.random.Generator, known: Mask) -> tuple[Array, Array]:
     """How many pairs of points say that each unit is on where Vh + c > 0, and how many that it is off there, by (1)."""
     best = sorted(points, key=lambda p: -len(p.g))[:_BEST]
     pairs = list(combinations(range(len(best)), 2))
@@ -93,7 +99,7 @@ def _votes(points: list[Point], V: Array, c: Array, rng: np.random.Generator) ->
         if (for_ + against).min() > _ENOUGH and not _open(for_, against).any():
             break
         one, two = (best[i] for i in pairs[k])
-        on = _either_on(one, two, V)
+        on = _either_on(one, two, V, known)
         if on is None:
             continue
         up = np.sign(V @ one.h + c)
@@ -109,13 +115,14 @@ def _open(for_: Array, against: Array) -> Mask:
     return np.asarray((both < _VOTES) | (most < _AGREE * both))
 
 
-def _either_on(one: Point, two: Point, V: Array) -> Array | None:
+def _either_on(one: Point, two: Point, V: Array, known: Mask) -> Array | None:
     """+1 for the units that are on at one of two points, −1 for the others, by (1); 0: nothing is known. Or None."""
     U, s, Wt = np.linalg.svd(one.B.T @ two.B)
     k = int((s > 1.0 - _SAME).sum())
     if k <= _OVER + 1:  # too few for any unit
         return None
-    G, other, A = one.g @ U[:, :k], two.g @ Wt[:k].T, V @ (one.B @ U[:, :k])
+    full = np.vstack([V * known, np.eye(V.shape[1])[~known.all(axis=0)]])
+    G, other, A = one.g @ U[:, :k], two.g @ Wt[:k].T, full @ (one.B @ U[:, :k])
     size = np.linalg.norm(A, axis=1)
     use = size > _NOTHING * size.max(initial=0.0)
     A, m = A[use] / size[use, None], int(use.sum())
@@ -128,16 +135,17 @@ def _either_on(one: Point, two: Point, V: Array) -> Array | None:
     loud = x > _NOTHING * max(float(x.max(initial=0.0)), t)
     if loud.sum() + 1 > k - _OVER or t < _NOTHING:
         return None
-    on = np.zeros(len(V))
+    on = np.zeros(len(full))
     on[use] = np.where(loud, 1.0, -1.0)
-    return on
+    return on[: len(V)]
 
 
-def in_common(points: list[Point], V: Array, c: Array, xi: Array) -> tuple[Array, int] | None:
+def in_common(points: list[Point], V: Array, c: Array, xi: Array, known: Mask) -> tuple[Array, int] | None:
     """±w (width,) of a unit beside those with signs ξ, on at nearly all points, by (2), and how many tell; or None."""
     rows, few = [], 0
     for p in points:
-        A = V[xi * (V @ p.h + c) > 0.0] @ p.B
+        on = xi * (V @ p.h + c) > 0.0
+        A = np.vstack([(V * known)[on] @ p.B, p.B[p.moves & ~known[on].all(axis=0)]])
         if len(A) + 1 >= len(p.g):
             continue
         few += 1
@@ -152,6 +160,8 @@ def in_common(points: list[Point], V: Array, c: Array, xi: Array) -> tuple[Array
         if len(use) < max(_LEAST * V.shape[1], _MOSTLY * few, _ALL * len(rows)):
             return None
         _, s, Wt = np.linalg.svd(np.vstack(use), full_matrices=False)
+        if np.abs(Wt[-1]).max() > _KNOWN:  # a unit in front that stays out of all of them
+            return None
         off = np.array([np.linalg.norm(M @ Wt[-1]) for M in rows])
         use = [M for M, near in zip(rows, off <= max(_STRAY * float(np.median(off)), _ROUND)) if near]
     w = Wt[-1]
@@ -165,11 +175,11 @@ def biases(at: Inquiry, w: Array) -> list[tuple[float, list[Array]]]:
     Lines go from random inputs to where w·h is lowest, and highest. Of all their kinks, those of the unit have the same
     w·h on every line that meets one.
     """
-    ways = np.zeros((2 * _ENDS, len(w) + 1))
+    ways, net = np.zeros((2 * _ENDS, len(w) + 1)), headless(at.known)
     ways[:_ENDS, :-1], ways[_ENDS:, :-1] = w, -w
-    ends = furthest(headless(at.known), ways, at.rng)
-    starts = at.rng.normal(size=ends.shape)
-    found = segments(at.ask, starts, ends, float(np.sqrt(at.dim)), _MOST * len(ends))
+    near = [lowest(net, way, _NEAR, at.rng) for way in (w, -w)]  # beside all of h, w·h may be small only far out
+    ends = np.vstack([furthest(net, ways, at.rng), *near])
+    found = segments(at.ask, at.rng.normal(size=(len(ends), at.dim)), ends, float(np.sqrt(at.dim)), _MOST * len(ends))
     X = np.concatenate([segment.points for segment in found])
     line = np.repeat(np.arange(len(found)), [len(segment.points) for segment in found])
     H = at.known(X)

@@ -58,7 +58,7 @@ def kept(front: Known, V: Array, c: Array, known: Mask, rng: np.random.Generator
     Up to signs, so that each is off at most inputs: one that is nearly always on would look like an affine map.
     """
     X = rng.normal(size=(_MANY, front.d)) * 2.0 ** rng.uniform(-2.0, 4.0, size=(_MANY, 1))
-    H, V = front(X), V.copy()
+    H, size, V = front(X), np.linalg.norm(V * known, axis=1), V.copy()
     for i, j in np.argwhere(~known):
         others = np.flatnonzero(~known[i] & (np.arange(V.shape[1]) != j))
         on = H[(H[:, j] > 0.0) & ~(H[:, others] > 0.0).any(axis=1)]
@@ -66,7 +66,7 @@ def kept(front: Known, V: Array, c: Array, known: Mask, rng: np.random.Generator
         if not len(on):  # nor does it matter
             continue
         first = on[np.argsort(on[:, j] / np.linalg.norm(on, axis=1))[:_FIRST]]
-        V[i, j] = _K * float(np.linalg.norm(V[i])) * (1.0 if np.mean(first @ V[i] + c[i] > 0.0) > 0.5 else -1.0)
+        V[i, j] = _K * float(size[i]) * (1.0 if np.mean(first @ V[i] + c[i] > 0.0) > 0.5 else -1.0)
     xi = np.where((H @ V.T + c > 0.0).mean(axis=0) > 0.5, -1.0, 1.0)
     return xi[:, None] * V, xi * c
 
@@ -129,7 +129,7 @@ class Chain:
             np.delete(more, idle, axis=0),
         )
         blocks = [np.delete(block, block.shape[1] - size + idle, axis=1) for block in blocks]
-        B, shift = _positive(self.front, always, rng)
+        B, shift = positive(self.front, always, rng)
         W, b = np.vstack([(1.0 - 2.0 * d)[:, None] * V + more, B]), np.append((1.0 - 2.0 * d) * c, shift)
         front = Known(self.front.d, (*self.front.layers, (W, b)))
         blocks = [_rewritten(block, V, c, d, more, B, shift) for block in blocks]
@@ -272,7 +272,7 @@ def _rewritten(block: Array, V: Array, c: Array, d: Array, more: Array, B: Array
     return np.column_stack([rest, a, p, e[:, 0] - p @ shift])
 
 
-def _positive(front: Known, B: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def positive(front: Known, B: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Rows with the same span, and a shift, so that all of them are positive behind ``front``, as far as inputs show.
 
     Where there are none such, each row twice, with both signs: the difference of the two is linear everywhere.

@@ -145,6 +145,12 @@ class Gradients:
                 fits.append(bool(fitted(V @ p.B, p.g, on[None], more, off)[0][0]))
         return found, np.array(fits, dtype=bool)
 
+    def again(self, some: list[Point]) -> None:
+        """Measure these points once more, each in another ball; where that fails a point tells nothing any more."""
+        for p in some:
+            found = None if p.x is None else affine_around(self.at, p.x)
+            self.points = [q for q in self.points if q is not p] + ([] if found is None else [found])
+
     def weights(
         self, V: Array, c: Array, xi: Array, known: Mask, kinks: Sequence[Sequence[Array]] = ()
     ) -> tuple[Array, Array, Mask]:

@@ -62,10 +62,8 @@ class Unsettled(Next):
                 self.extend()
             found = chain.settled(self.surfaces, at.rng) or chain.settled(self.surfaces, at.rng, self.local)
             if found is not None and self.all_of(found.chain.front):
-                front, shown = found.chain.front, found.shown
-                on = front.width - shown
-                more = f", and {on} that no input seems to turn off" if on else ""
-                at.say(f"layer {len(front.layers)}: {shown} units{more}")
+                front = found.chain.front
+                at.say_layer(len(front.layers), found.shown, front.width - found.shown)
                 return found.chain, found.surfaces
             if quiet > _SILENT:
                 break

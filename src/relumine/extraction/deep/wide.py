@@ -110,7 +110,7 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         assert search.signs is not None
         at.doubtful |= not all(u.known.all() for u in units) or search.signs.doubtful
         at.known, begun = Known(at.dim, (*at.known.layers, (xi[:, None] * V, xi * c))), []
-        at.say(f"layer {k}: {len(c)} units")
+        at.say_layer(k, len(c) - search.on, search.on)
         at.doubtful |= not measured_again(at)
 
 
