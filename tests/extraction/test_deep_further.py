@@ -41,6 +41,47 @@ def test_it_does_not_bend_all_over_what_a_unit_further_behind_looks_like():
     assert found.score < 0.5
 
 
+def points_on(lines, surface, side, count=12):
+    """Places of a surface at which ``side`` holds of φ."""
+    X, F = lines.crossings(surface)
+    return list(X[[bool(side(f)) for f in F]][:count])
+
+
+def test_what_is_on_one_side_of_all_others_is_asked_for_beyond_them():
+    """A unit further behind is not there, and not taken for a unit again; one of this layer is, and stays."""
+    at = inquiry()
+    search = Next(at, [], precise=True)
+    (W, b), (A, e) = TRUTH.hidden[2], TRUTH.hidden[3]
+    T, lines = np.column_stack([W, b]), lines_through(search.lift, at.rng, 40)
+    seen = np.ones(11, dtype=bool)
+    x = at.rng.normal(size=(4000, TRUTH.d))
+    patterns, often = np.unique(np.column_stack([at.known(x), np.ones(4000)]) @ T.T > 0.0, axis=0, return_counts=True)
+    on = patterns[often.argmax()]
+    behind, own = (
+        Surface(search.lift, np.zeros(0), theta, seen)
+        for theta in (np.append(A[3, on] @ W[on], A[3, on] @ b[on] + e[3]), T[4])
+    )
+    others = np.delete(np.arange(10), 4)
+    behind.points = points_on(lines, behind, lambda f: ((T @ f > 0.0) == on).all())
+    F = lines.crossings(own)[1]
+    same = F[0] @ T[others].T > 0.0
+    own.points = points_on(lines, own, lambda f: ((T[others] @ f > 0.0) == same).all())
+    search.surfaces = [Surface(search.lift, np.zeros(0), theta, seen) for theta in T[others]]
+    for s in search.surfaces:
+        s.points = points_on(lines, s, lambda f: True)
+    search.surfaces += [own, behind]
+    for s in (own, behind):
+        assert len(s.points) > 0
+        assert len(probing.one_sided(s, search.surfaces[:-2]))
+    assert not len(probing.one_sided(search.surfaces[0], search.surfaces[1:-2]))
+    search.beyond_others()
+    assert [s is own for s in search.surfaces].count(True) == 1
+    assert not any(s is behind for s in search.surfaces)
+    assert len(search.surfaces) == 10
+    search.keep(behind)
+    assert len(search.surfaces) == 10
+
+
 def test_units_found_are_those_of_the_next_layer():
     at = inquiry()
     search = Next(at, [], precise=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relumine.extraction.deep.charts import Known, passed
-from relumine.extraction.deep.passing import Chain, _rewritten, kept, passing
+from relumine.extraction.deep.passing import Chain, _rewritten, kept, mostly_off, passing
 from relumine.extraction.deep.surfaces import Lift, Surface
 
 RNG = np.random.default_rng(3)
@@ -246,7 +246,8 @@ def test_a_weight_of_a_unit_that_is_never_on_is_left_alone() -> None:
     front = Known(9, ((W, np.where(np.arange(6) == 3, -1e6, b)),))
     known = np.ones(V.shape, dtype=bool)
     known[1, 3] = False
-    laid, _ = kept(front, np.where(known, V, 0.0), C, known, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    laid, _ = mostly_off(front, kept(front, np.where(known, V, 0.0), C, known, rng), C, rng)
     assert laid[1, 3] == 0.0
 
 
@@ -254,7 +255,8 @@ def test_units_are_laid_so_that_they_are_off_as_a_rule() -> None:
     known = np.ones(V.shape, dtype=bool)
     known[1, 3] = False
     rough = np.where(known, V, 0.0)
-    laid, shift = kept(FRONT, rough, C, known, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    laid, shift = mostly_off(FRONT, kept(FRONT, rough, C, known, rng), C, rng)
     H = FRONT(np.random.default_rng(1).normal(size=(4000, 9)) * 3.0)
     assert ((H @ laid.T + shift > 0.0).mean(axis=0) < 0.6).all()
     sign = np.sign(laid[:, 0] * V[:, 0])

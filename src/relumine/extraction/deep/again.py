@@ -21,11 +21,11 @@ _OVER = 3  # kinks for each weight from which a layer is measured again
 _KNOWN, _ERROR = 1e-6, 1e-7  # how far off these may be, and its weights so far: measured up to 1e-8
 
 
-def lines_through(lift: Lift, rng: np.random.Generator) -> Lines:
-    """Random lines, and lines between corners; with no known layer there are no corners."""
-    scale = 2.0 ** rng.uniform(-1.0, 3.0, size=(_LINES, 1))
-    ends = corners(lift.known, _CORNERS, rng) if lift.known.layers else np.zeros((0, lift.known.d))
-    starts, stops = scale * rng.normal(size=(2, _LINES, lift.known.d))
+def lines_through(lift: Lift, rng: np.random.Generator, many: int = 1) -> Lines:
+    """Random lines, and lines between corners, so ``many`` times as usual; with no known layer there are no corners."""
+    scale = 2.0 ** rng.uniform(-1.0, 3.0, size=(many * _LINES, 1))
+    ends = corners(lift.known, many * _CORNERS, rng) if lift.known.layers else np.zeros((0, lift.known.d))
+    starts, stops = scale * rng.normal(size=(2, many * _LINES, lift.known.d))
     return Lines(lift, np.concatenate([starts, ends[::2]]), np.concatenate([stops, ends[1::2]]))
 
 

@@ -24,11 +24,14 @@ from relumine.extraction.deep.passing import positive
 from relumine.extraction.deep.places import chords
 from relumine.extraction.deep.probing import (
     Lines,
+    Shown,
+    across,
     alike,
     all_shown,
     beyond,
     chosen,
     corrected,
+    one_sided,
     sharpened,
     shown,
     united,
@@ -58,6 +61,7 @@ _CHOICE = 4  # of so many, for each, those beyond the most surfaces found so far
 _MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
 _ENOUGH, SLACK = 6, 1e-6  # hits that a surface needs; how far off
 _PLACED = 1e-7  # how far off weights may be that come from gradients
+_MANY = 12  # times as many lines as usual, on which places of surfaces that few lines cross are looked for
 _PART = 0.7  # of the weights of a surface that must be known where it holds in part
 
 
@@ -74,6 +78,8 @@ class Next:
         self.failed, self.checked, self.precise = 0, 0, precise
         self._lines: Lines | None = None
         self.signs: Signs | None = None
+        self.beyond: set[int] = set()  # surfaces that were asked for beyond others
+        self.gone: list[Surface] = []  # those that were not there
         self.on = 0  # units that no input seems to turn off
         at.mark = at.ask.mark
 
@@ -191,6 +197,8 @@ class Next:
 
     def keep(self, new: Surface) -> None:
         """One more surface; of a unit that was found before, what the kinks of both say."""
+        if any(old.joins(new) or alike(old, new) for old in self.gone):
+            return
         for i, old in enumerate(self.surfaces):
             if old.joins(new):
                 return
@@ -254,11 +262,31 @@ class Next:
         new, rng = self.surfaces[self.checked :], self.at.rng
         old = self.surfaces[: self.checked]
         found = all_shown(self.at.ask, [(s, chosen(self.lines, s, new, 0, rng)) for s in old], SLACK)
-        kept = [s for s, there in zip(old, found) if there.score >= SHARE or not there.missed]
+        kept = [s for s, there in zip(old, found) if not _missing(there)]
         if len(kept) < self.checked:
             self.mine = set()
         self.surfaces = [*kept, *new]
         self.checked = len(self.surfaces)
+
+    def beyond_others(self) -> None:
+        """Ask for surfaces whose kinks are on one side of all others beyond one of them: what is not there goes.
+
+        Few lines cross such a one there, so many are searched for places; the box is asked only at those.
+        """
+        whole = [s for s in self.surfaces if s.seen.all()]
+        new = [s for s in self.surfaces if id(s) not in self.beyond]
+        self.beyond |= {id(s) for s in new}
+        asked = [(s, [other for other in whole if other is not s]) for s in new]
+        asked = [(s, others) for s, others in asked if len(one_sided(s, others))]
+        if not asked:
+            return
+        lines = lines_through(self.lift, self.at.rng, _MANY)
+        places = [(s, across(lines, s, others, PLACES)) for s, others in asked]
+        gone = [s for (s, _), there in zip(places, all_shown(self.at.ask, places, SLACK)) if _missing(there)]
+        self.at.tell(f"   {len(asked)} surfaces on one side of all others, {len(gone)} of them not beyond any")
+        self.gone += gone
+        self.surfaces = [s for s in self.surfaces if not any(s is other for other in gone)]
+        self.mine, self.checked = set() if gone else self.mine, len(self.surfaces)
 
     def extend(self) -> None:
         """Weights of surfaces that are still open."""
@@ -268,6 +296,7 @@ class Next:
 
     def signed(self) -> tuple[list[Unit], Array] | None:
         """The units with their signs ξ, once the box depends on nothing else."""
+        self.beyond_others()
         self.extend()
         if self.signs is None:
             self.signs = Signs(self.at)
@@ -324,6 +353,11 @@ class Next:
             if not any(joined(u, unit) for u in units):
                 units.append(unit)
         return units
+
+
+def _missing(there: Shown) -> bool:
+    """Whether the box is straight at too many places of a surface."""
+    return bool(there.missed) and there.score < SHARE
 
 
 def ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, Pairs | None]:

@@ -17,8 +17,9 @@ from relumine.extraction.deep.climb import furthest, headless
 from relumine.extraction.deep.inquiry import Inquiry, Mask, Pairs
 from relumine.extraction.deep.lacking import one_more
 from relumine.extraction.deep.passing import kept
+from relumine.extraction.deep.probing import one_sided
 from relumine.extraction.deep.sparse import Gradients
-from relumine.extraction.deep.surfaces import Lift
+from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Witness
 
@@ -58,16 +59,27 @@ class Signs:
     def told(self, units: list[Unit], free: list[Witness]) -> tuple[list[Unit], Array] | None:
         """The units with their signs ξ, once the box depends on nothing else, also next to the kinks ``free``.
 
-        A surface further behind may have been followed far enough to pass for a unit, but part of it is not known as a
-        rule. What it leaves open then hides what gradients say about the others, so these are tried alone, too.
+        A surface further behind may have been followed far enough to pass for a unit, but then all of its kinks are on
+        the same side of all others. What it leaves open hides what gradients say about these: so they are tried alone,
+        too, and it is a doubt if nothing shows that it is none of them.
         """
-        self.open, shown = False, np.array([u.known.sum() for u in units])
-        for least in np.unique(shown):
-            sure = [u for u, n in zip(units, shown) if n >= least]
-            found = self._of(sure, free, [u for u, n in zip(units, shown) if n < least])
+        self.open, shown, aside = False, np.array([u.known.sum() for u in units]), self._aside(units)
+        for least in [0, *np.unique(shown[aside]) + 1]:
+            some = ~aside | (shown >= least)
+            found = self._of(
+                [u for u, use in zip(units, some) if use], free, [u for u, use in zip(units, some) if not use]
+            )
             if found is not None:
                 return found
         return None
+
+    def _aside(self, units: list[Unit]) -> Mask:
+        """Which units are not beyond any of those that are known whole: they may be further behind."""
+        lift = Lift(self.at.known)
+        surfaces = [Surface(lift, np.zeros(0), np.append(u.w, u.c), np.append(u.known, True), u.points) for u in units]
+        whole = [s for s in surfaces if s.seen.all()]
+        found = [len(s.points) > 0 and len(one_sided(s, [t for t in whole if t is not s])) > 0 for s in surfaces]
+        return np.array(found)
 
     def lacking(self, units: list[Unit]) -> Array | None:
         """±w (width,) of a unit beside these that is on nearly everywhere, if no signs fit without it."""
@@ -76,7 +88,7 @@ class Signs:
         if self.open or often > _TRIES:
             return None
         self.tried = (len(units), often)
-        V, c = kept(self.at.known, V, c, known, self.at.rng)
+        V = kept(self.at.known, V, c, known, self.at.rng)
         self.gradients.measure(self.gradients.rank, max(often * _BALLS - len(self.gradients.points), 0))
         self.gradients.around(V, c, _SIDE)
         found = one_more(self.gradients.points, V, c, self.at.rng, known)
@@ -93,26 +105,28 @@ class Signs:
         for _ in range(2):
             V, c, known = arrays(units)
             xi, left = self.gradients.signs(V, c, known, [u.points for u in units])
-            self.open |= xi is not None
             if xi is None or left.all():
                 return None
+            self.open = True
             xi = np.where(left, self.sides(V, c, xi, known, left), xi)
             if np.isnan(xi).any():
                 return None
             if xi.all():
-                return self._weighed(units, V, c, xi, known, free, others) if self._idle(units, xi, others) else None
+                signs = self._others(units, xi, others)
+                found = None if np.nan_to_num(signs).any() else self._weighed(units, V, c, xi, known, free, others)
+                self.doubtful |= found is not None and bool(np.isnan(signs).any())
+                return found
             units = [u for u, sign in zip(units, xi) if sign]
         return None
 
-    def _idle(self, units: list[Unit], xi: Array, others: Sequence[Unit]) -> bool:
-        """Whether gradients on both sides of each of the others do not show that it is one of the units."""
+    def _others(self, units: list[Unit], xi: Array, others: Sequence[Unit]) -> Array:
+        """The signs of the others, by gradients on both sides of each: 0 for those that are none of the units."""
         if not others:
-            return True
+            return np.zeros(0)
         left = np.arange(len(units) + len(others)) >= len(units)
         V, c, known = arrays([*units, *others])
-        self.gradients.around(V[left], c[left], _SIDE)
-        signs = self.sides(V, c, np.append(xi, np.zeros(len(others))), known, left)
-        return not np.nan_to_num(signs).any()
+        self.gradients.around(kept(self.at.known, V, c, known, self.at.rng)[left], c[left], _SIDE)
+        return self.sides(V, c, np.append(xi, np.zeros(len(others))), known, left)[left]
 
     def sides(self, V: Array, c: Array, xi: Array, known: Mask, left: Mask) -> Array:
         """The signs (m,) of units that are ``left`` open, by the gradients that the others explain; 0 for those others.
@@ -121,13 +135,13 @@ class Signs:
         another one that is open is on: so each is guessed, and then told with the guesses of the others.
         """
         guess, signs = np.where(left, 0.0, xi), np.zeros(len(c))
-        open_ = np.flatnonzero(left).tolist()
+        open_, on = np.flatnonzero(left).tolist(), kept(self.at.known, V, c, known, self.at.rng)
         if len(open_) > 1:
             H, fits = self._explained(V, c, guess, known)
-            guess[open_] = [np.nan_to_num(side(H @ V[i] + c[i] > 0.0, fits, guess=True)) for i in open_]
+            guess[open_] = [np.nan_to_num(side(H @ on[i] + c[i] > 0.0, fits, guess=True)) for i in open_]
         for i in open_:
             H, fits = self._explained(V, c, np.where(np.arange(len(c)) == i, 0.0, guess), known)
-            signs[i] = side(H @ V[i] + c[i] > 0.0, fits)
+            signs[i] = side(H @ on[i] + c[i] > 0.0, fits)
             self.at.tell(
                 f"   without a unit: {int(fits.sum())} of {len(fits)} gradients fit, its sign is {signs[i]:.0f}"
             )

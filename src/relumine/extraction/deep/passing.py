@@ -52,13 +52,9 @@ def passing(known: Known, V: Array, c: Array) -> Known:
     return Known(known.d, (*known.layers, (np.vstack([V, eye]), np.append(c, np.zeros(len(eye))))))
 
 
-def kept(front: Known, V: Array, c: Array, known: Mask, rng: np.random.Generator) -> tuple[Array, Array]:
-    """V and c with weights for those not ``known`` by which units stay on their side as those in front come on.
-
-    Up to signs, so that each is off at most inputs: one that is nearly always on would look like an affine map.
-    """
-    X = rng.normal(size=(_MANY, front.d)) * 2.0 ** rng.uniform(-2.0, 4.0, size=(_MANY, 1))
-    H, size, V = front(X), np.linalg.norm(V * known, axis=1), V.copy()
+def kept(front: Known, V: Array, c: Array, known: Mask, rng: np.random.Generator) -> Array:
+    """V with weights for those not ``known`` by which units stay on their side as those in front come on."""
+    H, size, V = front(inputs(front.d, rng)), np.linalg.norm(V * known, axis=1), V.copy()
     for i, j in np.argwhere(~known):
         others = np.flatnonzero(~known[i] & (np.arange(V.shape[1]) != j))
         on = H[(H[:, j] > 0.0) & ~(H[:, others] > 0.0).any(axis=1)]
@@ -67,8 +63,18 @@ def kept(front: Known, V: Array, c: Array, known: Mask, rng: np.random.Generator
             continue
         first = on[np.argsort(on[:, j] / np.linalg.norm(on, axis=1))[:_FIRST]]
         V[i, j] = _K * float(size[i]) * (1.0 if np.mean(first @ V[i] + c[i] > 0.0) > 0.5 else -1.0)
-    xi = np.where((H @ V.T + c > 0.0).mean(axis=0) > 0.5, -1.0, 1.0)
+    return V
+
+
+def mostly_off(front: Known, V: Array, c: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """V and c up to signs, so that each unit is off at most inputs: one nearly always on looks like a linear map."""
+    xi = np.where((front(inputs(front.d, rng)) @ V.T + c > 0.0).mean(axis=0) > 0.5, -1.0, 1.0)
     return xi[:, None] * V, xi * c
+
+
+def inputs(d: int, rng: np.random.Generator) -> Array:
+    """Random ones (n, d), near and far."""
+    return np.asarray(rng.normal(size=(_MANY, d)) * 2.0 ** rng.uniform(-2.0, 4.0, size=(_MANY, 1)))
 
 
 @dataclass
@@ -135,13 +141,13 @@ class Chain:
         blocks = [_rewritten(block, V, c, d, more, B, shift) for block in blocks]
         chain = Chain(front, [(block[:, :-1], block[:, -1]) for block in blocks[: len(others)]])
         if not whole:
-            return Settled(chain, [], len(c))
+            return Settled(chain, [], len(c), len(always))
         lift = Lift(chain.known)
         again = [
             Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool), s.points, s.error).settled()
             for theta, s in zip(blocks[-1], whole)
         ]
-        return Settled(chain, [s for s in again if s is not None], len(c))
+        return Settled(chain, [s for s in again if s is not None], len(c), len(always))
 
 
 def _decided(
@@ -197,11 +203,21 @@ def _row(s: Surface, size: int) -> Array:
 
 
 class Settled(NamedTuple):
-    """What is left of a chain, surfaces of units behind it, and how many units of the layer that was settled show."""
+    """What is left of a chain, surfaces of units behind it, and of the layer that was settled how many units show.
+
+    And how many are always ``on``. If no rows for these are positive everywhere, so is one that is off somewhere, and
+    the layer stands for more units than it has.
+    """
 
     chain: Chain
     surfaces: list[Surface]
     shown: int
+    on: int
+
+    @property
+    def right(self) -> bool:
+        """Whether the layer has as many units as it stands for."""
+        return self.chain.front.width == self.shown + self.on
 
 
 def _signs(V: Array, T: Array, hidden: Mask) -> tuple[Array, Array, Array] | None:

@@ -35,12 +35,11 @@ class Lines:
 
     def __init__(self, lift: Lift, starts: Array, ends: Array) -> None:
         self.lift, self.starts, self.ends = lift, starts, ends
-        self.t, self.line, F = np.zeros(0), np.zeros(0, dtype=np.intp), []
-        for i, (a, b) in enumerate(zip(starts, ends)):
-            t = breaks(lift.all, a, b)
-            self.t, self.line = np.append(self.t, t), np.append(self.line, np.full(len(t), i))
-            F.append(lift(a + t[:, None] * (b - a), np.ones(lift.m)))
-        self.F = np.concatenate(F) if F else np.zeros((0, lift.size))
+        ts = [breaks(lift.all, a, b) for a, b in zip(starts, ends)]
+        self.t = np.concatenate([np.zeros(0), *ts])
+        self.line = np.repeat(np.arange(len(ts)), [len(t) for t in ts])
+        F = [lift(a + t[:, None] * (b - a), np.ones(lift.m)) for t, a, b in zip(ts, starts, ends)]
+        self.F = np.concatenate([np.zeros((0, lift.size)), *F])
 
     def crossings(self, surface: Surface) -> tuple[Array, Array]:
         """Where they cross a surface, as far as it is known: inputs (n, d), and φ there."""
@@ -84,6 +83,28 @@ def chosen(lines: Lines, surface: Surface, others: list[Surface], count: int, rn
             pick += [i for i in np.flatnonzero(side == on).tolist() if i not in pick][: max(_SIDES - have, 0)]
     pick += [i for i in range(len(X)) if i not in pick][: max(count - len(pick), 0)]
     return np.asarray(X[pick])
+
+
+def one_sided(surface: Surface, others: list[Surface]) -> Array:
+    """The signs (n,) of the others where the box bent on a surface, if none of them has both there; else empty.
+
+    A unit further behind looks so: where a unit in front of it changes sides, it is elsewhere.
+    """
+    T = np.reshape([other.theta for other in others], (-1, surface.lift.size))
+    if not len(T) or not surface.points:
+        return np.zeros(0)
+    up = surface.lift(np.array(surface.points), surface.s) @ T.T > 0.0
+    if not (up.all(axis=0) | ~up.any(axis=0)).all():
+        return np.zeros(0)
+    return np.where(up[0], 1.0, -1.0)
+
+
+def across(lines: Lines, surface: Surface, others: list[Surface], count: int) -> Array:
+    """Places of a surface that is on one side of all others, beyond one of these; none if it is not."""
+    sides = one_sided(surface, others)
+    X, F = lines.crossings(surface)
+    T = np.reshape([other.theta for other in others], (-1, surface.lift.size))[: len(sides)]
+    return np.asarray(X[(F @ T.T * sides < 0.0).any(axis=1)][:count])
 
 
 def beyond(surface: Surface, X: list[Array], others: list[Surface], count: int) -> list[Array]:

@@ -17,6 +17,7 @@ from relumine.extraction.deep import hidden
 from relumine.extraction.deep.balls import BALLS, EDGE, Point, affine_around, ball, corner, moved, normal
 from relumine.extraction.deep.climb import corners, furthest, headless
 from relumine.extraction.deep.inquiry import Inquiry
+from relumine.extraction.deep.passing import kept
 from relumine.extraction.deep.reach import reach
 from relumine.extraction.deep.sums import FITS, added, fitted, told_by
 
@@ -84,10 +85,10 @@ class Gradients:
         """ξ (m,) of the units Vh + c behind the known layers, and which are open; None where no signs fit.
 
         ``known``: which weights are; where others count, they are part of what the gradient is made of; ``kinks``: some
-        of each unit.
+        of each unit. Where a unit is on is guessed as if such weights kept it on its side.
         """
         known = np.ones(V.shape, dtype=bool) if known is None else known
-        lacking = ~known.all(axis=0)
+        lacking, there = ~known.all(axis=0), kept(self.at.known, V, c, known, self.at.rng)
         tell, sought = partial(told_by, votes={}), np.zeros(len(c), dtype=bool)
         if len(c) > self.units:
             self.units, self.left = len(c), _MOST
@@ -97,10 +98,10 @@ class Gradients:
         while xi is not None and open_.any():
             if (open_ & ~sought).any() and not open_.all():
                 some = np.flatnonzero(open_ & ~sought)
-                self._seek(np.column_stack([V, c])[some], [kinks[i] for i in some.tolist()] if kinks else [])
+                self._seek(np.column_stack([there, c])[some], [kinks[i] for i in some.tolist()] if kinks else [])
                 sought |= open_
             # few units on, more directions; and those that are open on either side
-            Z = self.H @ V.T + c
+            Z = self.H @ there.T + c
             rank = self.rank - self.moves[:, lacking].sum(axis=1) + 0.3 * self.at.rng.random(len(Z))
             score = rank if open_.all() else rank - (Z * xi > 0.0).sum(axis=1)
             measured, each = 0, max(_MORE // (2 * int(open_.sum())), _LEAST)

@@ -8,7 +8,7 @@ from relumine.extraction.deep.confirm import Found
 from relumine.extraction.deep.further import MOSTLY, SLACK, Next, ended
 from relumine.extraction.deep.inquiry import Inquiry, Stop
 from relumine.extraction.deep.orient import arrays
-from relumine.extraction.deep.passing import Chain, kept
+from relumine.extraction.deep.passing import Chain, kept, mostly_off
 from relumine.extraction.deep.probing import all_shown, chosen
 from relumine.extraction.deep.surfaces import Surface
 from relumine.extraction.deep.units import Unit
@@ -24,7 +24,8 @@ def settled(at: Inquiry, units: list[Unit], free: list[Witness], turns: int, dep
     Or more of them, up to ``depth`` in all; the network, if the last is among them.
     """
     V, c, known = arrays(units)
-    chain, surfaces = Chain(at.known, [kept(at.known, V, c, known, at.rng)], ~known), list[Surface]()
+    V, c = mostly_off(at.known, kept(at.known, V, c, known, at.rng), c, at.rng)
+    chain, surfaces = Chain(at.known, [(V, c)], ~known), list[Surface]()
     try:
         while chain.layers:
             if len(chain.known.layers) >= depth:
@@ -62,8 +63,8 @@ class Unsettled(Next):
                 self.extend()
             found = chain.settled(self.surfaces, at.rng) or chain.settled(self.surfaces, at.rng, self.local)
             if found is not None and self.all_of(found.chain.front):
-                front = found.chain.front
-                at.say_layer(len(front.layers), found.shown, front.width - found.shown)
+                at.doubtful |= not found.right
+                at.say_layer(len(found.chain.front.layers), found.shown, found.on)
                 return found.chain, found.surfaces
             if quiet > _SILENT:
                 break
