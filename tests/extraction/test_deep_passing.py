@@ -221,6 +221,26 @@ def test_of_a_unit_seldom_on_most_surfaces_say_nothing(mostly_on: bool) -> None:
     np.testing.assert_allclose(np.abs(W[4] / np.linalg.norm(W[4])), np.abs(B[0] / np.linalg.norm(B[0])), atol=1e-9)
 
 
+def test_a_unit_seldom_off_is_told_by_what_is_passed_on_everywhere_where_nothing_else_is() -> None:
+    """Also a weight of it that no kink shows, and that most surfaces do not see."""
+    rng = np.random.default_rng(12)
+    known = np.ones(V.shape, dtype=bool)
+    known[3, 2] = False
+    shift, stand_in = np.where(np.arange(4) == 3, -200.0, C), np.where(known, V, -10.0)
+    d = np.array([0.0, 1.0, 1.0, 1.0])
+    lift, seen, surfaces = Lift(passing(FRONT, stand_in, shift)), np.ones(4 + 6 + 1, dtype=bool), []
+    seen[3] = False
+    for a in rng.normal(size=(10, 4)):
+        surfaces.append(behind(lift, np.append(np.append(a, -(a * d) @ V), 0.0), seen.copy()))
+    found = Chain(FRONT, [(stand_in, shift)], ~known).settled([], np.random.default_rng(0), surfaces)
+    assert found is not None
+    assert found.on == 0
+    assert found.right
+    W, b = found.chain.front.layers[-1]
+    np.testing.assert_allclose(W, (1.0 - 2.0 * d)[:, None] * V, atol=1e-9)
+    np.testing.assert_allclose(b, (1.0 - 2.0 * d) * shift)
+
+
 def test_rows_on_what_is_passed_on_become_rows_on_the_layer() -> None:
     """The same numbers at all h at which unit 0 is on with the weight that stood in, and with the right one."""
     rng, d = np.random.default_rng(13), (1.0 - FLIP) / 2.0

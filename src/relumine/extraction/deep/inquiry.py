@@ -89,10 +89,11 @@ class Inquiry:
         self.notes.append(text)
         self.tell(text)
 
-    def say_layer(self, k: int, units: int, on: int) -> None:
-        """What layer k is, the first one 1: units with a kink, and those that are always ``on``."""
+    def say_layer(self, k: int, units: int, on: int, open_: int = 0) -> None:
+        """What layer k is, the first one 1: units with a kink, those that are always ``on``, and weights still open."""
         more = f", and {on} that no input seems to turn off" if on else ""
-        self.say(f"layer {k}: {units} units{more}")
+        weights = f"; {open_} weights counted nowhere, and any that keep their unit off will do" if open_ else ""
+        self.say(f"layer {k}: {units} units{more}{weights}")
 
     def rows(self, n: int) -> tuple[Array, Array]:
         """Random inputs and their answers, the first n of those drawn so far and as many more as needed."""

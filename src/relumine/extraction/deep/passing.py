@@ -127,7 +127,7 @@ class Chain:
         found = _decided(V, hidden, np.vstack([np.zeros((0, size)), *rows]), partly, seldom)
         if found is None:
             return None
-        idle, d, more, always = found
+        idle, d, more, always, open_ = found
         V, c, d, more = (
             np.delete(V, idle, axis=0),
             np.delete(c, idle),
@@ -141,21 +141,22 @@ class Chain:
         blocks = [_rewritten(block, V, c, d, more, B, shift) for block in blocks]
         chain = Chain(front, [(block[:, :-1], block[:, -1]) for block in blocks[: len(others)]])
         if not whole:
-            return Settled(chain, [], len(c), len(always))
+            return Settled(chain, [], len(c), len(always), open_)
         lift = Lift(chain.known)
         again = [
             Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool), s.points, s.error).settled()
             for theta, s in zip(blocks[-1], whole)
         ]
-        return Settled(chain, [s for s in again if s is not None], len(c), len(always))
+        return Settled(chain, [s for s in again if s is not None], len(c), len(always), open_)
 
 
 def _decided(
     V: Array, hidden: Mask, T: Array, partly: list[Surface], seldom: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], Array, Array, Array] | None:
+) -> tuple[NDArray[np.intp], Array, Array, Array, int] | None:
     """Which units V are none of this layer, d and ε of all, and a basis of the rows B, by T = (a, v, e); None: open.
 
-    Surfaces that are known ``partly`` count where what they lack is of units that are none, or ``seldom`` on.
+    And how many ``hidden`` weights stay so, of units that are seldom on. Surfaces that are known ``partly`` count where
+    what they lack is of units that are none, or ``seldom`` on.
     """
     m, size = len(V), T.shape[1]
     idle = np.flatnonzero(np.abs(T[:, :m]).max(axis=0, initial=0.0) <= _NOTHING)
@@ -171,11 +172,16 @@ def _decided(
         found = _signs(some, rows, open_) or _by_many(some, rows, open_)
         if found is not None:
             break
-    if found is None or _seldom_off(V[left], hidden[left], found[2]):
+    if found is None:
         return None
     d, more, others = np.zeros(m), np.zeros(V.shape), np.setdiff1d(np.arange(m), few)
     d[others], more[others], always = found
-    return idle, d, more, always
+    off, rows = _seldom_off(V, hidden, left, always)
+    if len(off):
+        if len(off) < len(always):
+            return None
+        d[off], more[off], always = 1.0, V[off] - rows, always[:0]
+    return idle, d, more, always, int(hidden[np.setdiff1d(left, off)].sum())
 
 
 def _seldom(front: Known, V: Array, c: Array, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -184,17 +190,20 @@ def _seldom(front: Known, V: Array, c: Array, rng: np.random.Generator) -> NDArr
     return np.flatnonzero((front(X) @ V.T + c > 0.0).mean(axis=0) < _RARE)
 
 
-def _seldom_off(V: Array, hidden: Mask, B: Array) -> bool:
-    """Whether a row of V is in B, up to its ``hidden`` weights: then that unit is on nearly everywhere.
+def _seldom_off(V: Array, hidden: Mask, few: NDArray[np.intp], B: Array) -> tuple[NDArray[np.intp], Array]:
+    """Those of a ``few`` units with a row in B, up to its ``hidden`` weights, which B then tells, and these rows.
 
-    The others of B are then known only up to multiples of it.
+    They are on nearly everywhere, and the others of B are known only up to multiples of them; if there are no others,
+    all is known.
     """
-    for v, open_ in zip(V, hidden):
-        A = np.vstack([B, np.eye(len(v))[open_]])
-        off = v - np.linalg.lstsq(A.T, v, rcond=None)[0] @ A
-        if len(B) and np.linalg.norm(off) <= _ROW * np.linalg.norm(v):
-            return True
-    return False
+    off, rows = list[int](), np.zeros((0, V.shape[1]))
+    for i in few.tolist():
+        v, seen = V[i] * ~hidden[i], ~hidden[i]
+        if len(B) and seen.sum() >= len(B) + _LEAST:
+            t = np.linalg.lstsq(B[:, seen].T, v[seen], rcond=None)[0]
+            if np.linalg.norm(t @ B[:, seen] - v[seen]) <= _ROW * np.linalg.norm(v):
+                off, rows = [*off, i], np.vstack([rows, t @ B])
+    return np.array(off, dtype=np.intp), rows
 
 
 def _row(s: Surface, size: int) -> Array:
@@ -205,18 +214,19 @@ def _row(s: Surface, size: int) -> Array:
 class Settled(NamedTuple):
     """What is left of a chain, surfaces of units behind it, and of the layer that was settled how many units show.
 
-    And how many are always ``on``. If no rows for these are positive everywhere, so is one that is off somewhere, and
-    the layer stands for more units than it has.
+    And how many are always ``on``. If no rows for these are positive everywhere, one of them is off somewhere, and the
+    layer has more units than it stands for. ``open``: weights of it that nothing has told.
     """
 
     chain: Chain
     surfaces: list[Surface]
     shown: int
     on: int
+    open: int
 
     @property
     def right(self) -> bool:
-        """Whether the layer has as many units as it stands for."""
+        """Whether the layer has no more units than it stands for."""
         return self.chain.front.width == self.shown + self.on
 
 

@@ -64,7 +64,7 @@ class Unsettled(Next):
             found = chain.settled(self.surfaces, at.rng) or chain.settled(self.surfaces, at.rng, self.local)
             if found is not None and self.all_of(found.chain.front):
                 at.doubtful |= not found.right
-                at.say_layer(len(found.chain.front.layers), found.shown, found.on)
+                at.say_layer(len(found.chain.front.layers), found.shown, found.on, found.open)
                 return found.chain, found.surfaces
             if quiet > _SILENT:
                 break
