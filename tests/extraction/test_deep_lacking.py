@@ -8,9 +8,10 @@ from relumine.deep import DeepNetwork
 from relumine.extraction.deep.balls import Point
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
+from relumine.extraction.deep.climb import headless, lowest
 from relumine.extraction.deep.further import Next
 from relumine.extraction.deep.inquiry import Inquiry
-from relumine.extraction.deep.lacking import in_common, one_more, repeated
+from relumine.extraction.deep.lacking import biases, in_common, one_more, repeated
 from relumine.extraction.deep.orient import Signs
 from relumine.extraction.deep.surfaces import Surface
 from relumine.extraction.deep.units import Unit
@@ -19,13 +20,13 @@ from relumine.run import Run
 UNIT = 3  # of the third layer
 
 
-def with_a_unit_always_on(but=-1.2):
+def with_a_unit_always_on(but=-1.2, bias=0.4):
     """TRUTH, but unit 3 of the third layer has one weight that is not positive, or none."""
     maps = [(np.array(W), np.array(b)) for W, b in TRUTH.maps]
     W, b = maps[2]
     W[UNIT] = np.abs(W[UNIT])
     W[UNIT, 0] *= but
-    b[UNIT] = 0.4
+    b[UNIT] = bias
     return DeepNetwork.of(maps, TRUTH.activation, TRUTH.head.v)
 
 
@@ -111,6 +112,23 @@ def test_a_unit_that_is_off_at_few_inputs_is_found_with_its_bias():
     for _ in range(2):
         signs.lacking(units)
     assert signs.lacking(units) is None  # not for ever
+
+
+def test_a_unit_that_is_off_only_where_all_in_front_is_small_is_found_with_its_bias():
+    near = with_a_unit_always_on(but=1.0)
+    known, w = Known(near.d, near.hidden[:2]), near.hidden[2][0][UNIT]
+    X = np.random.default_rng(0).normal(size=(20_000, near.d)) * 2.0 ** np.random.default_rng(1).uniform(
+        -2, 4, (20_000, 1)
+    )
+    height = np.quantile(known(X) @ w, 3e-4)
+    truth = with_a_unit_always_on(but=1.0, bias=-height)
+    at, _ = behind_two_layers(truth, 4)
+    low = known(lowest(headless(known), w, 6, np.random.default_rng(2))) @ w
+    assert (low < 0.95 * height).mean() > 0.5
+    found = [c for c, _ in biases(at, w / np.linalg.norm(w))]
+    np.testing.assert_allclose(
+        min(found, key=lambda c: abs(c + height / np.linalg.norm(w))), -height / np.linalg.norm(w)
+    )
 
 
 def test_a_unit_that_no_input_turns_off_is_part_of_the_layer():

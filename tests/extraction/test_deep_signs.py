@@ -240,6 +240,15 @@ def test_a_unit_that_is_on_at_one_input_in_a_thousand_is_missed():
     search.missing = None
     assert not search._lonely(other, np.zeros(3), np.ones(3), np.ones(other.shape, dtype=bool))
     assert search.missing is None  # then there is no input at which nothing is missing
+    points, fits = search.gradients.told(W[few], b[few], xi[few], seen[few], 1e-3)
+    assert (~fits).sum() > 1
+    far = points[int(np.flatnonzero(~fits)[0])]
+    search.gradients.points = [*[p for p, near in zip(points, fits) if near], far]  # a single one is enough
+    assert not search._lonely(W[few], b[few], xi[few], seen[few])
     whole = Signs(at)
+    assert whole._lonely(W, b, xi, seen)
+    assert not whole.doubtful
+    points, _ = whole.gradients.told(W, b, xi, seen, 1e-3)
+    points[0].g = np.ones(len(points[0].g))  # but not one that is as it should be once more
     assert whole._lonely(W, b, xi, seen)
     assert not whole.doubtful
