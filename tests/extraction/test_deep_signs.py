@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import numpy as np
+import pytest
 from tests.extraction.four_layers import TRUTH, inquiry
 
 import relumine as rl
@@ -12,7 +13,7 @@ from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.further import Next
 from relumine.extraction.deep.inquiry import Inquiry
-from relumine.extraction.deep.orient import Signs, side
+from relumine.extraction.deep.orient import Signs, is_behind, side
 from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.sums import told_by, voted
 from relumine.extraction.deep.units import Unit
@@ -213,6 +214,25 @@ def test_a_surface_that_is_known_in_part_does_not_hide_the_signs_of_the_others(m
     found, xi = search.signed()
     np.testing.assert_allclose([u.w for u in found], [u.w for u in units])
     np.testing.assert_array_equal(xi, flip)
+
+
+@pytest.mark.parametrize("seen", [10, 6, 4])
+def test_a_surface_further_behind_is_a_sum_over_the_units_that_are_on(seen):
+    """One of this layer is not; where as few weights are known as units are on, nothing is said."""
+    at = inquiry()
+    (W, b), (A, e) = TRUTH.hidden[2], TRUTH.hidden[3]
+    H = at.known(np.random.default_rng(1).normal(size=(4000, TRUTH.d)))
+    patterns, which, often = np.unique(H @ W.T + b > 0.0, axis=0, return_inverse=True, return_counts=True)
+    few = np.flatnonzero(patterns.sum(axis=1) == 5)
+    pick = few[often[few].argmax()]
+    points = list(np.random.default_rng(1).normal(size=(4000, TRUTH.d))[which.ravel() == pick][:5])
+    on, flip = patterns[pick], np.where(np.arange(10) % 3 == 0, -1.0, 1.0)
+    units = [Unit(f * w, f * c, np.ones(10, dtype=bool), 1e-9) for f, w, c in zip(flip, W, b)]
+    known = np.arange(10) < seen
+    behind = Unit(np.where(known, A[3, on] @ W[on], 0.0), float(A[3, on] @ b[on] + e[3]), known, 1e-9, points=points)
+    assert is_behind(at.known, units, flip, behind) == (seen > 5)
+    own = Unit(np.where(known, np.random.default_rng(2).normal(size=10), 0.0), 0.1, known, 1e-9, points=points)
+    assert not is_behind(at.known, units, flip, own)
 
 
 def test_a_unit_that_is_on_at_one_input_in_a_thousand_is_missed():

@@ -25,6 +25,7 @@ _CONFIRM, _CAREFUL = 1000, 5000
 _TRIMS, _TIMES, _DIGITS = 4, 3.0, 3e-13
 # Errors of rows that are then taken in, that of a row which fits, and how much less the largest of them must be.
 _LEVELS, _OFF, _LESS = (1e-11, 1e-9), 3e-12, 1e-4
+_ROUGH, _WORSE = 1e-10, 2.0  # median error up to which missing units stand out, and how much larger it may be with them
 _LOOKS = 4  # times that missing units are looked for
 _MOST = 0.7  # share of random rows that must be right already
 _SLOW = 2  # steps of a polish that gain little
@@ -87,7 +88,7 @@ def polished(at: Inquiry, net: DeepNetwork) -> tuple[Found | None, Pairs | None]
     net = _lean(at, _fitted(at, net))
     rows = at.near()
     wrong = error(net, *rows) > contradiction(net, *rows)
-    if wrong.any() and np.median(error(net, *rows)) > _OFF and net.parameters <= SMALL:
+    if wrong.any() and np.median(error(net, *rows)) > _ROUGH and net.parameters <= SMALL:
         return None, None  # more than some units is missing
     net = _complete(at, net)
     if _near(at, net) == _CAREFUL:
@@ -184,11 +185,13 @@ def _fitted(at: Inquiry, net: DeepNetwork, also: float = 0.0) -> DeepNetwork:
 def _complete(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
     """The network, with units of its last layer that few rows show, if it is small and has others before that."""
     for _ in range(_LOOKS if net.parameters <= SMALL and len(net.layers) > 1 else 0):
+        most = max(_OFF, _WORSE * float(np.median(error(net, *at.near()))))
         open_, whole = at.open, completed(at, net, contradiction(net, *at.near()))
-        if whole is net:
-            break
+        if whole is net:  # then rows that differ may only show how units share what is linear at all others
+            wrong = (error(net, *at.near()) > contradiction(net, *at.near())).any()
+            return _fitted(at, net, also=np.inf) if wrong else net
         whole = _lean(at, _fitted(at, whole))
-        if np.median(error(whole, *at.near())) > _OFF:  # not all that came is a unit
+        if np.median(error(whole, *at.near())) > most:  # not all that came is a unit
             at.open = open_
             break
         net = whole

@@ -16,6 +16,7 @@ from relumine.network import Network
 
 _FITS = 1e-8  # relative error of a row that fits: measured 1e-15 … 1e-10 where the layers in front have all digits
 _LACKING = 0.1  # share of the rows that may differ for units that few inputs show
+_TRIMS, _TIMES = 3, 5.0  # times that rows further off than so many times the median are left out
 _ROBUST = 200_000  # entries of the matrix up to which a linear programme is worth its time
 
 
@@ -152,8 +153,13 @@ def robust(F: Array, Y: Array, tol: float = _FITS) -> tuple[Array, NDArray[np.bo
             method="highs",
         )
         if found.x is not None:
-            near = np.abs(G @ found.x[:p] - mix / size) <= 100.0 * tol
-            if near.sum() > p:
+            off, level = np.abs(G @ found.x[:p] - mix / size), 100.0 * tol
+            for _ in range(_TRIMS):
+                near = off <= level
+                if near.sum() <= p:
+                    break
                 B = np.linalg.lstsq(G[near], target[near], rcond=1e-13)[0]
-                fits = np.abs(G @ B - target).max(axis=1) <= tol * size
+                off = np.abs(G @ B - target).max(axis=1) / size
+                level = max(tol, _TIMES * float(np.median(off)))
+            fits = np.abs(G @ B - target).max(axis=1) <= tol * size
     return B / scale[:, None], fits

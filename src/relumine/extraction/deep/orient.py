@@ -37,6 +37,7 @@ _BALLS, _TRIES, _SIDE = 150, 3, 12
 # of a trained 784-8×8-1, two of 2170 were where one was on that is on at one random input of 2000.
 _FAR, _STRETCHES = 1e-3, 6
 _CHOICE, _ASIDE = 8, 1e-3  # of so many inputs the nearest ends a stretch; how far from corners its ends are
+_SUM = 1e-6  # how far weights may be from a sum over other units, over their size
 _BLIND = 4  # times that kinks are looked for where weights count that neither kinks nor gradients show
 
 
@@ -126,7 +127,9 @@ class Signs:
         left = np.arange(len(units) + len(others)) >= len(units)
         V, c, known = arrays([*units, *others])
         self.gradients.around(kept(self.at.known, V, c, known, self.at.rng)[left], c[left], _SIDE)
-        return self.sides(V, c, np.append(xi, np.zeros(len(others))), known, left)[left]
+        signs = self.sides(V, c, np.append(xi, np.zeros(len(others))), known, left)[left]
+        behind = [is_behind(self.at.known, units, xi, other) for other in others]
+        return np.where(np.isnan(signs) & np.array(behind), 0.0, signs)
 
     def sides(self, V: Array, c: Array, xi: Array, known: Mask, left: Mask) -> Array:
         """The signs (m,) of units that are ``left`` open, by the gradients that the others explain; 0 for those others.
@@ -221,6 +224,23 @@ class Signs:
         near = [X[fits][i[np.linalg.norm(X[fits][i] - x, axis=1).argmin()]] for x, i in zip(out, some)]
         self.blind, self.missing = self.blind + 1, (out, np.array(near))
         return False
+
+
+def is_behind(front: Known, units: Sequence[Unit], xi: Array, other: Unit) -> bool:
+    """Whether a surface is one of a unit behind these: its weights are a sum over those that are on where it has kinks.
+
+    By all weights that are known; False where these are no more than the units.
+    """
+    if not other.points:
+        return False
+    V, c, known = arrays(units)
+    on = xi * (front(np.array(other.points)) @ V.T + c) > 0.0
+    use = other.known & known[on[0]].all(axis=0)
+    if (on != on[0]).any() or int(on[0].sum()) >= int(use.sum()):
+        return False
+    A, w = V[on[0]][:, use], other.w[use]
+    left = w - np.linalg.lstsq(A.T, w, rcond=None)[0] @ A
+    return bool(np.linalg.norm(left) <= _SUM * np.linalg.norm(w))
 
 
 def side(up: Mask, fits: Mask, guess: bool = False) -> float:
