@@ -8,6 +8,7 @@ from tests.extraction.four_layers import TRUTH, inquiry
 
 import relumine as rl
 from relumine.extraction.deep import hidden
+from relumine.extraction.deep.again import lines_through
 from relumine.extraction.deep.balls import Point, affine_around, corner
 from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
@@ -16,6 +17,7 @@ from relumine.extraction.deep.inquiry import Inquiry
 from relumine.extraction.deep.orient import Signs, is_behind, side
 from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.sums import told_by, voted
+from relumine.extraction.deep.surfaces import Lift, Surface
 from relumine.extraction.deep.units import Unit
 from relumine.run import Run
 
@@ -216,6 +218,14 @@ def test_a_surface_that_is_known_in_part_does_not_hide_the_signs_of_the_others(m
     np.testing.assert_array_equal(xi, flip)
 
 
+def points_of(at, unit):
+    """Inputs at which it changes sides."""
+    lift = Lift(at.known)
+    theta = np.append(unit.w, unit.c)
+    surface = Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool))
+    return list(lines_through(lift, at.rng).crossings(surface)[0][:40])
+
+
 @pytest.mark.parametrize("seen", [10, 6, 4])
 def test_a_surface_further_behind_is_a_sum_over_the_units_that_are_on(seen):
     """One of this layer is not; where as few weights are known as units are on, nothing is said."""
@@ -231,6 +241,13 @@ def test_a_surface_further_behind_is_a_sum_over_the_units_that_are_on(seen):
     known = np.arange(10) < seen
     behind = Unit(np.where(known, A[3, on] @ W[on], 0.0), float(A[3, on] @ b[on] + e[3]), known, 1e-9, points=points)
     assert is_behind(at.known, units, flip, behind) == (seen > 5)
+    if seen == 10:  # though all of it is known, and it may pass for a unit
+        search = Signs(at)
+        for u in units:
+            u.points = points_of(at, u)
+        found, _ = search.told([*units, behind], [])
+        assert len(found) == 10
+        assert not search.doubtful
     own = Unit(np.where(known, np.random.default_rng(2).normal(size=10), 0.0), 0.1, known, 1e-9, points=points)
     assert not is_behind(at.known, units, flip, own)
 

@@ -67,12 +67,25 @@ class Signs:
         self.open, shown, aside = False, np.array([u.known.sum() for u in units]), self._aside(units)
         for least in [0, *np.unique(shown[aside]) + 1]:
             some = ~aside | (shown >= least)
-            found = self._of(
-                [u for u, use in zip(units, some) if use], free, [u for u, use in zip(units, some) if not use]
-            )
+            found = self._of([units[i] for i in np.flatnonzero(some)], free, [units[i] for i in np.flatnonzero(~some)])
+            if found is not None:
+                some &= ~self._sums(units, aside, *found)  # what gradients need may still be a sum over others
+                if len(found[0]) > some.sum():
+                    sure, others = ([units[i] for i in np.flatnonzero(use)] for use in (some, ~some))
+                    found = self._of(sure, free, others)
             if found is not None:
                 return found
         return None
+
+    def _sums(self, units: list[Unit], aside: Mask, found: list[Unit], xi: Array) -> Mask:
+        """Which of the ``units`` that are ``aside`` and were found to be of this layer are sums over its others."""
+        sums = np.zeros(len(units), dtype=bool)
+        for i in np.flatnonzero(aside).tolist():
+            rest = np.array([u.points is not units[i].points for u in found])
+            mine = [u for u, other in zip(found, rest) if not other]
+            others = [u for u, other in zip(found, rest) if other]
+            sums[i] = bool(mine) and is_behind(self.at.known, others, xi[rest], mine[0])
+        return sums
 
     def _aside(self, units: list[Unit]) -> Mask:
         """Which units are not beyond any of those that are known whole: they may be further behind."""
