@@ -23,7 +23,7 @@ from relumine.extraction.deep.sums import FITS, added, fitted, told_by
 
 Mask = NDArray[np.bool_]
 
-_POINTS, _CORNERS = 20_000, 1500  # random inputs; corners of the regions of some of them
+_POINTS, _CORNERS = 100_000, 1500  # random inputs; corners of the regions of some of them
 _OUT = 30.0  # how far out corners are, over √d
 _SOUGHT = 100  # inputs from which corners are looked for at which a unit is on, and as many at which it is off
 _MOST = 400  # balls in which the box may be asked, for each number of units
