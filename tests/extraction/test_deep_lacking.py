@@ -94,13 +94,13 @@ def test_no_unit_or_two_of_them_are_not_taken_for_one(more):
 
 def test_a_unit_that_is_off_at_few_inputs_is_found_with_its_bias():
     truth = with_a_unit_always_on(but=-1.2)
-    at, units = behind_two_layers(truth, 1)
+    at, units = behind_two_layers(truth, 2)
     W, b = truth.hidden[2]
     X = np.random.default_rng(0).normal(size=(20_000, truth.d))
     assert (at.known(X) @ W[UNIT] + b[UNIT] < 0.0).mean() < 0.01
     signs = Signs(at)
     assert signs.told(units, []) is None  # no signs fit
-    w = signs.lacking(units)
+    w = next((w for _ in range(3) if (w := signs.lacking(units)) is not None), None)  # with more gradients each time
     assert w is not None
     size = np.linalg.norm(W[UNIT])
     assert abs(w @ W[UNIT]) > (1.0 - 1e-9) * size
@@ -109,7 +109,7 @@ def test_a_unit_that_is_off_at_few_inputs_is_found_with_its_bias():
     (surface,) = search.surfaces
     theta = surface.theta / np.linalg.norm(surface.theta[:-1]) * np.sign(surface.theta[0] * W[UNIT, 0])
     np.testing.assert_allclose(theta, np.append(W[UNIT], b[UNIT]) / size, atol=1e-8)
-    for _ in range(2):
+    for _ in range(3):
         signs.lacking(units)
     assert signs.lacking(units) is None  # not for ever
 

@@ -63,7 +63,7 @@ def one_more(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> V, w, points = rng.normal(size=(4, 9)), np.eye(9)[0], []
+    >>> V, w, points = rng.normal(size=(4, 9)), np.full(9, 1.0 / 3.0), []
     >>> for h in np.abs(rng.normal(size=(60, 9))):
     ...     on = V @ h > 0.0  # a gradient is some sum over these units and w
     ...     points.append(Point(np.eye(9), rng.normal(size=on.sum()) @ V[on] + rng.normal() * w, h))
