@@ -5,7 +5,8 @@ from __future__ import annotations
 from relumine.extraction.deep.again import SHARE
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.confirm import Found
-from relumine.extraction.deep.further import MOSTLY, SLACK, Next, ended
+from relumine.extraction.deep.further import MOSTLY, Next, ended
+from relumine.extraction.deep.held import SLACK
 from relumine.extraction.deep.inquiry import Inquiry, Stop
 from relumine.extraction.deep.orient import arrays
 from relumine.extraction.deep.passing import Chain, kept, mostly_off
@@ -54,7 +55,8 @@ class Unsettled(Next):
             self.look(None, quiet, turn)
             before = len(self.surfaces)
             self.trace()
-            self.compare()
+            if self.further:
+                self.compare()
             quiet = quiet + 1 if len(self.surfaces) == before else 0
             at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
             what = f"{len(self.surfaces)} surfaces, {len(self.local)} in part"

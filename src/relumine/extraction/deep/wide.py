@@ -13,7 +13,8 @@ from relumine.extraction.deep.again import everywhere, measured_again
 from relumine.extraction.deep.charts import Chart, Known
 from relumine.extraction.deep.confirm import Found
 from relumine.extraction.deep.following import followed, holds
-from relumine.extraction.deep.further import Next, ended, rebased
+from relumine.extraction.deep.further import Next, ended
+from relumine.extraction.deep.held import rebased
 from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.kinks import segments
 from relumine.extraction.deep.places import breaks, chords
