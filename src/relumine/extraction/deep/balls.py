@@ -42,10 +42,12 @@ class Point:
         return np.asarray(np.linalg.norm(self.B, axis=1) > EDGE)
 
 
-def corner(known: Known, x: Array, rng: np.random.Generator, unit: Array | None = None) -> Array:
+def corner(
+    known: Known, x: Array, rng: np.random.Generator, unit: Array | None = None, most: int | None = None
+) -> Array:
     """A corner of the region around x: from edge to edge, until as many units as can be are about to change sides.
 
-    ``unit``: (w, c) of one behind the known layers that is to stay on its side.
+    ``unit``: (w, c) of one behind the known layers that is to stay on its side; ``most`` edges, not all.
     """
     W = known.layers[0][0]
     active, J, shift, rows, offsets = known.region(x)
@@ -55,7 +57,7 @@ def corner(known: Known, x: Array, rng: np.random.Generator, unit: Array | None 
     height = np.ones(1) if unit is None else unit[active] @ (J @ x + shift)[None].T + unit[-1]
     wall, left = wall * np.sign(height), np.abs(height)
     met = np.zeros((0, len(x)))
-    for _ in range(min(W.shape)):
+    for _ in range(min(W.shape) if most is None else most):
         u = rng.normal(size=len(W)) @ W
         u -= met.T @ (met @ u)
         u /= np.linalg.norm(u)

@@ -21,13 +21,16 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import null_space, qr
+from scipy.linalg import qr
 from scipy.optimize import linprog
 
 from relumine.arrays import Array
+from relumine.extraction.deep.balls import Point
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.climb import furthest, headless
+from relumine.extraction.deep.inquiry import Pairs
 from relumine.extraction.deep.surfaces import Lift, Surface
+from relumine.extraction.deep.telling import Behind, decided
 
 Mask = NDArray[np.bool_]
 
@@ -99,20 +102,36 @@ class Chain:
     def surfaces(self, lift: Lift) -> list[list[Surface]]:
         """Those of the units of each open layer, behind all of them."""
         found = []
-        for V, c in self.layers:
-            T = np.zeros((len(c), lift.size))
+        for i, (V, c) in enumerate(self.layers):
+            T, seen = np.zeros((len(c), lift.size)), np.ones((len(c), lift.size), dtype=bool)
             T[:, -V.shape[1] - 1 : -1], T[:, -1] = V, c
-            found.append([Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool)) for theta in T])
+            if i == 0 and self.hidden is not None:  # where a weight stands in for another, the surface is elsewhere
+                seen[:, -V.shape[1] - 1 : -1] = ~self.hidden
+            found.append([Surface(lift, np.zeros(0), *both) for both in zip(T, seen)])
         return found
 
+    def rare(self, count: int, rng: np.random.Generator) -> Pairs | None:
+        """Pairs of inputs at which a unit of the first open layer is on that seldom is; None: there is none."""
+        V, c = self.layers[0]
+        few, known = seldom(self.front, V, c, rng), self.known
+        if not len(few):
+            return None
+        ways = np.eye(known.width + 1)[known.width - V.shape[1] - len(c) + rng.choice(few, size=count)]
+        return furthest(headless(known), ways, rng), furthest(headless(known), ways, rng)
+
     def settled(
-        self, surfaces: list[Surface], rng: np.random.Generator, local: Sequence[Surface] = ()
+        self,
+        surfaces: list[Surface],
+        rng: np.random.Generator,
+        local: Sequence[Surface] = (),
+        points: Sequence[Point] = (),
     ) -> Settled | None:
         """The first of them with all signs, by the units behind it, and those ``surfaces`` again; None: still open.
 
         A unit further behind is linear in the same way: what it gets from units of the first open layer, or from what
         these pass on, it gets through the layers in between, which have the same signs. So ``local`` surfaces of such
-        units tell as much. What none of them gets anything from is no unit of this layer.
+        units tell as much. What none of them gets anything from is no unit of this layer. ``points``: gradients behind
+        the ``front``.
         """
         (V, c), *others = self.layers
         hidden = np.zeros(V.shape, dtype=bool) if self.hidden is None else self.hidden
@@ -121,10 +140,12 @@ class Chain:
         if whole:
             blocks.append(np.array([s.theta / np.linalg.norm(s.theta) for s in whole]))
         size = V.shape[0] + V.shape[1] + 1
-        rows = [block[:, -size:] for block in blocks] + [_row(s, size) for s in local if s.seen.all()]
-        partly = [s for s in (*surfaces, *local) if not s.seen.all()]
-        seldom = _seldom(self.front, V, c, rng)
-        found = _decided(V, hidden, np.vstack([np.zeros((0, size)), *rows]), partly, seldom)
+        # of units behind all that is passed on must be seen, and what they get from open layers in between need not be
+        some = [s for s in (*surfaces, *local) if s.seen[-V.shape[1] - 1 :].all()]
+        T = [np.column_stack(layer)[:, -size:] for layer in others] + [_row(s, size) for s in some]
+        behind = Behind(np.vstack([np.zeros((0, size)), *T]), np.ones((sum(map(len, T)), len(c)), dtype=bool))
+        behind.seen[len(behind.seen) - len(some) :] = np.reshape([s.seen[-size:][: len(c)] for s in some], (-1, len(c)))
+        found = decided(V, c, hidden, behind, seldom(self.front, V, c, rng), points)
         if found is None:
             return None
         idle, d, more, always, open_ = found
@@ -150,60 +171,10 @@ class Chain:
         return Settled(chain, [s for s in again if s is not None], len(c), len(always), open_)
 
 
-def _decided(
-    V: Array, hidden: Mask, T: Array, partly: list[Surface], seldom: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], Array, Array, Array, int] | None:
-    """Which units V are none of this layer, d and ε of all, and a basis of the rows B, by T = (a, v, e); None: open.
-
-    And how many ``hidden`` weights stay so, of units that are seldom on. Surfaces that are known ``partly`` count where
-    what they lack is of units that are none, or ``seldom`` on.
-    """
-    m, size = len(V), T.shape[1]
-    idle = np.flatnonzero(np.abs(T[:, :m]).max(axis=0, initial=0.0) <= _NOTHING)
-    if len(T) < _LEAST or len(idle) == m:
-        idle = idle[:0]
-    for left in (idle[:0], np.setdiff1d(seldom, idle)):
-        few = np.union1d(idle, left)
-        rest = [_row(s, size) for s in partly if np.delete(s.seen, len(s.seen) - size + few).all()]
-        rows = np.delete(np.vstack([T, *rest]), few, axis=1)
-        long = np.linalg.norm(rows[:, :-1], axis=1, keepdims=True)
-        rows = (rows / np.maximum(long, 1e-300))[long[:, 0] > _LITTLE]
-        some, open_ = np.delete(V, few, axis=0), np.delete(hidden, few, axis=0)
-        found = _signs(some, rows, open_) or _by_many(some, rows, open_)
-        if found is not None:
-            break
-    if found is None:
-        return None
-    d, more, others = np.zeros(m), np.zeros(V.shape), np.setdiff1d(np.arange(m), few)
-    d[others], more[others], always = found
-    off, rows = _seldom_off(V, hidden, left, always)
-    if len(off):
-        if len(off) < len(always):
-            return None
-        d[off], more[off], always = 1.0, V[off] - rows, always[:0]
-    return idle, d, more, always, int(hidden[np.setdiff1d(left, off)].sum())
-
-
-def _seldom(front: Known, V: Array, c: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+def seldom(front: Known, V: Array, c: Array, rng: np.random.Generator) -> NDArray[np.intp]:
     """The units that are on at few inputs: most surfaces say nothing of what they get from these."""
     X = rng.normal(size=(_INPUTS, front.d)) * 2.0 ** rng.uniform(-2.0, 4.0, size=(_INPUTS, 1))
     return np.flatnonzero((front(X) @ V.T + c > 0.0).mean(axis=0) < _RARE)
-
-
-def _seldom_off(V: Array, hidden: Mask, few: NDArray[np.intp], B: Array) -> tuple[NDArray[np.intp], Array]:
-    """Those of a ``few`` units with a row in B, up to its ``hidden`` weights, which B then tells, and these rows.
-
-    They are on nearly everywhere, and the others of B are known only up to multiples of them; if there are no others,
-    all is known.
-    """
-    off, rows = list[int](), np.zeros((0, V.shape[1]))
-    for i in few.tolist():
-        v, seen = V[i] * ~hidden[i], ~hidden[i]
-        if len(B) and seen.sum() >= len(B) + _LEAST:
-            t = np.linalg.lstsq(B[:, seen].T, v[seen], rcond=None)[0]
-            if np.linalg.norm(t @ B[:, seen] - v[seen]) <= _ROW * np.linalg.norm(v):
-                off, rows = [*off, i], np.vstack([rows, t @ B])
-    return np.array(off, dtype=np.intp), rows
 
 
 def _row(s: Surface, size: int) -> Array:
@@ -228,65 +199,6 @@ class Settled(NamedTuple):
     def right(self) -> bool:
         """Whether the layer has no more units than it stands for."""
         return self.chain.front.width == self.shown + self.on
-
-
-def _signs(V: Array, T: Array, hidden: Mask) -> tuple[Array, Array, Array] | None:
-    """d of the units V, ε (m, width) of the ``hidden`` weights, and a basis of the rows B; None: still open.
-
-    From units T = (a, v, e) behind. What V, and e_j for the hidden ones, cannot make of v is p B.
-    """
-    m, pairs = len(V), np.argwhere(hidden)
-    if not 0 < m <= V.shape[1] or len(T) < _LEAST:
-        return None
-    a, v, E = T[:, :m], T[:, m:-1], np.eye(V.shape[1])
-    U, size, _ = np.linalg.svd(v @ null_space(np.vstack([V, E[hidden.any(axis=0)]])), full_matrices=True)
-    on = int((size > _NOTHING).sum())
-    Q = U[:, on:].T
-    A = [np.outer(Q @ a[:, j], V[j]).ravel() for j in range(m)]
-    A += [-np.outer(Q @ a[:, i], E[j]).ravel() for i, j in pairs]
-    found = _told(np.stack(A, axis=1), -(Q @ v).ravel(), V, pairs)
-    if found is None:
-        return None
-    d, more = found
-    _, size, rows = np.linalg.svd(v + (a * d) @ V - a @ more)
-    return None if (size[on:] > _NOTHING).any() else (d, more, rows[:on])
-
-
-def _told(A: Array, t: Array, V: Array, pairs: NDArray[np.intp]) -> tuple[Array, Array] | None:
-    """d (m,) and ε (m, width) by least squares, if all of d are 0 or 1, nearly."""
-    m = len(V)
-    if len(A) < _SPARE * A.shape[1]:
-        return None
-    found, _, rank, _ = np.linalg.lstsq(A, t, rcond=_NOTHING)
-    d, more = np.asarray(np.round(found[:m]), dtype=np.float64), np.zeros(V.shape)
-    if rank < A.shape[1] or np.abs(found[:m] - d).max() > _CLEAR or not np.isin(d, (0.0, 1.0)).all():
-        return None
-    more[pairs[:, 0], pairs[:, 1]] = found[m:]
-    return d, more
-
-
-def _by_many(V: Array, T: Array, hidden: Mask) -> tuple[Array, Array, Array] | None:
-    """d, ε (m, width) of the ``hidden`` weights, and a basis of the rows B, from more units behind than V and B have.
-
-    Sums of them that get nothing from V are all of B, N a = 0: N v = N p B. Off B, the rest is linear in d and ε.
-    """
-    m, width = V.shape
-    a, v = T[:, :m], T[:, m:-1]
-    if not 0 < m < len(T):
-        return None
-    N = null_space(a.T, rcond=_NOTHING).T
-    _, size, rows = np.linalg.svd(N @ v)
-    on = int((size > _NOTHING).sum())
-    if len(N) <= on or on >= width:
-        return None
-    P, pairs = np.eye(width) - rows[:on].T @ rows[:on], np.argwhere(hidden)
-    A = [np.outer(a[:, j], V[j] @ P).ravel() for j in range(m)] + [-np.outer(a[:, i], P[j]).ravel() for i, j in pairs]
-    found = _told(np.stack(A, axis=1), -(v @ P).ravel(), V, pairs)
-    if found is None:
-        return None
-    d, more = found
-    left = (v + (a * d) @ V - a @ more) @ P
-    return (d, more, rows[:on]) if np.abs(left).max() <= _OFF else None
 
 
 def _rewritten(block: Array, V: Array, c: Array, d: Array, more: Array, B: Array, shift: Array) -> Array:

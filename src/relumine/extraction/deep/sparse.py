@@ -34,6 +34,7 @@ _EACH = 6  # points for each weight that no kink has shown
 # Corners near which it is asked whether a unit is missing. In a trained 100-16×8-1, one of the third layer is on at one
 # random input of 10 000, and at one corner of 200.
 _ELSEWHERE = 3000
+_EDGES = (2, 4, 6)  # of corners near to where a unit is on that seldom is
 # Such weights of which a proof is looked for that they never count, and units of all layers up to which it is.
 _PROOFS, _SMALL = 24, 80
 
@@ -50,10 +51,14 @@ class Gradients:
         self.rank, self.moves, self.new = np.zeros(0), np.zeros(self.H.shape, dtype=bool), np.zeros(0, dtype=bool)
         self._begin(X[:_CORNERS])
 
-    def _begin(self, X: Array, T: Array | None = None) -> None:
-        """More corners, of the regions around the rows of X; units with the rows T, one each, stay on their side."""
+    def _begin(self, X: Array, T: Array | None = None, edges: Sequence[int | None] = (None,)) -> None:
+        """More corners, of the regions around the rows of X; units with the rows T, one each, stay on their side.
+
+        ``edges``: of how many edges each, one after the other; all unless said.
+        """
         at = self.at
-        found = [corner(at.known, x, at.rng, None if T is None else T[i]) for i, x in enumerate(X)]
+        most = [edges[i % len(edges)] for i in range(len(X))]
+        found = [corner(at.known, x, at.rng, None if T is None else T[i], most[i]) for i, x in enumerate(X)]
         X = np.reshape([x for x in found if np.linalg.norm(x) <= _OUT * np.sqrt(at.dim)], (-1, at.dim))
         if not len(X):
             return
@@ -125,6 +130,17 @@ class Gradients:
             have = sum(bool(theta[:-1] @ p.h + theta[-1] > 0.0) for p in self.points)
             self.left += max(count - have, 0)
             self.measure(np.where(self.H @ theta[:-1] + theta[-1] > 0.0, self.rank, -np.inf), max(count - have, 0))
+
+    def where_on(self, V: Array, c: Array, count: int) -> None:
+        """Points where each of the units Vh + c is on, so many near to random inputs, as far as these show any.
+
+        Corners of all edges may be far from them, and much else on or off there.
+        """
+        for theta in np.column_stack([V, c]):
+            on, before = self.inputs[self.many @ theta[:-1] + theta[-1] > 0.0][:count], len(self.X)
+            self._begin(on, np.tile(theta, (len(on), 1)), _EDGES)
+            self.left += len(self.X) - before
+            self.measure(np.where(np.arange(len(self.X)) >= before, self.rank, -np.inf), len(self.X) - before)
 
     def elsewhere(self, V: Array, c: Array, xi: Array) -> None:
         """Points at corners far from the others: a unit that is missing may be on at few inputs."""

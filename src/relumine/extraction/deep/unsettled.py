@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from relumine.extraction.deep.again import SHARE
+from relumine.extraction.deep.balls import Point
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.confirm import Found
 from relumine.extraction.deep.further import MOSTLY, Next, ended
 from relumine.extraction.deep.held import SLACK
 from relumine.extraction.deep.inquiry import Inquiry, Stop
 from relumine.extraction.deep.orient import arrays
-from relumine.extraction.deep.passing import Chain, kept, mostly_off
+from relumine.extraction.deep.passing import Chain, kept, mostly_off, seldom
 from relumine.extraction.deep.probing import all_shown, chosen
+from relumine.extraction.deep.sparse import Gradients
 from relumine.extraction.deep.surfaces import Surface
 from relumine.extraction.deep.units import Unit
 from relumine.extraction.deep.witnesses import Witness
 
 _SILENT = 5  # looks without a new unit: what is missing may come later, and is further behind then
+_CHORDS = 12  # on which a unit in front is on that seldom is
+_SIDE = 24  # gradients where such a unit is on
 _NEXT = 60  # kinks next to which it is asked whether a unit is missing
 
 
-def settled(at: Inquiry, units: list[Unit], free: list[Witness], turns: int, depth: int) -> Found | list[Surface]:
+def settled(
+    at: Inquiry, units: list[Unit], free: list[Witness], turns: int, depth: int, gradients: Gradients | None = None
+) -> Found | list[Surface]:
     """One more known layer, of these ``units`` and others that no input turns off; surfaces of the next one behind it.
 
-    Or more of them, up to ``depth`` in all; the network, if the last is among them.
+    Or more of them, up to ``depth`` in all; the network, if the last is among them. ``gradients``: measured so far.
     """
     V, c, known = arrays(units)
     V, c = mostly_off(at.known, kept(at.known, V, c, known, at.rng), c, at.rng)
     chain, surfaces = Chain(at.known, [(V, c)], ~known), list[Surface]()
+    few = seldom(at.known, V, c, at.rng)
+    gradients = Gradients(at) if gradients is None else gradients
+    gradients.where_on(V[few], c[few], _SIDE)
+    points, front = gradients.points, len(at.known.layers)
     try:
         while chain.layers:
             if len(chain.known.layers) >= depth:
                 raise Stop(f"more than {depth} layers")
             at.known = chain.known
             search = Unsettled(at, free, True, surfaces)
-            found = search.passed(chain, turns)
+            found = search.passed(chain, turns, points if len(chain.front.layers) == front else [])
             if isinstance(found, Found):
                 return found
             chain, surfaces, free = *found, search.free
@@ -45,14 +57,14 @@ def settled(at: Inquiry, units: list[Unit], free: list[Witness], turns: int, dep
 class Unsettled(Next):
     """The units of the layer behind open ones, which are known up to signs and what they pass on."""
 
-    def passed(self, chain: Chain, turns: int) -> Found | tuple[Chain, list[Surface]]:
+    def passed(self, chain: Chain, turns: int, points: Sequence[Point]) -> Found | tuple[Chain, list[Surface]]:
         """What is known of open layers by the units of this one behind them, and surfaces of it; or one more of them.
 
-        The network, if this layer is the last.
+        The network, if this layer is the last. ``points``: gradients behind the layers in front of the open ones.
         """
         at, k, quiet = self.at, len(self.at.known.layers) + 1, 0
         for turn in range(turns):
-            self.look(None, quiet, turn)
+            self.look(chain.rare(_CHORDS, at.rng) if turn % 2 else None, quiet, turn)
             before = len(self.surfaces)
             self.trace()
             if self.further:
@@ -63,7 +75,9 @@ class Unsettled(Next):
             at.tell(f"  layer {k} turn {turn}: {what}, behind all that is passed on")
             if quiet:
                 self.extend()
-            found = chain.settled(self.surfaces, at.rng) or chain.settled(self.surfaces, at.rng, self.local)
+            found = chain.settled(self.surfaces, at.rng, points=points) or chain.settled(
+                self.surfaces, at.rng, self.local, points
+            )
             if found is not None and self.all_of(found.chain.front):
                 at.doubtful |= not found.right
                 at.say_layer(len(found.chain.front.layers), found.shown, found.on, found.open)
