@@ -57,7 +57,7 @@ def corner(
     height = np.ones(1) if unit is None else unit[active] @ (J @ x + shift)[None].T + unit[-1]
     wall, left = wall * np.sign(height), np.abs(height)
     met = np.zeros((0, len(x)))
-    for _ in range(min(W.shape) if most is None else most):
+    for _ in range(min(*W.shape, len(W) if most is None else most)):
         u = rng.normal(size=len(W)) @ W
         u -= met.T @ (met @ u)
         u /= np.linalg.norm(u)
@@ -65,8 +65,8 @@ def corner(
         room = np.maximum(rows @ x + offsets, 0.0)
         for way in (u, -u):
             steps = _steps(rows @ way, room)
-            number, most = int(steps.argmin()), float(_steps(wall @ way, left)[0])
-            if steps[number] < _SHORT * most:
+            number, room_left = int(steps.argmin()), float(_steps(wall @ way, left)[0])
+            if steps[number] < _SHORT * room_left:
                 break
         else:
             break
