@@ -34,7 +34,7 @@ _EACH = 6  # points for each weight that no kink has shown
 # Corners near which it is asked whether a unit is missing. In a trained 100-16×8-1, one of the third layer is on at one
 # random input of 10 000, and at one corner of 200.
 _ELSEWHERE = 3000
-_EDGES = (2, 4, 6)  # of corners near to where a unit is on that seldom is
+_EDGES = (1, 2, 3, 4, 5, 6)  # of corners near to where a unit is on that seldom is
 # Such weights of which a proof is looked for that they never count, and units of all layers up to which it is.
 _PROOFS, _SMALL = 24, 80
 

@@ -21,7 +21,7 @@ from relumine.extraction.deep.witnesses import Witness
 
 _SILENT = 5  # looks without a new unit: what is missing may come later, and is further behind then
 _CHORDS = 12  # on which a unit in front is on that seldom is
-_SIDE = 24  # gradients where such a unit is on
+_SIDE = 96  # gradients where such a unit is on
 _NEXT = 60  # kinks next to which it is asked whether a unit is missing
 
 
