@@ -64,6 +64,18 @@ def test_one_more_unit_and_all_signs_come_from_pairs_of_gradients():
     assert in_common(points, flip[:, None] * V, np.zeros(6), wrong, np.ones(V.shape, dtype=bool)) is None
 
 
+def test_the_gradients_with_the_most_digits_tell_the_unit():
+    """One in four has eleven digits, the others seven."""
+    rng = np.random.default_rng(4)
+    V, w = rng.normal(size=(6, 14)), rng.normal(size=14)
+    points = gradients(V, w, rng, 160)
+    for i, p in enumerate(points):
+        p.g = p.g * (1.0 + (1e-11 if i % 4 == 0 else 1e-7) * rng.normal(size=len(p.g)))
+    w /= np.linalg.norm(w)
+    found, _ = in_common(points, V, np.zeros(6), np.ones(6), np.ones(V.shape, dtype=bool))
+    assert np.linalg.norm(found * np.sign(found @ w) - w) < 1e-10
+
+
 def test_a_weight_that_no_kink_shows_hides_no_unit():
     """Unit 2 is off wherever unit 5 in front is on, and that is all that is known of this weight."""
     rng = np.random.default_rng(8)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from relumine.extraction.deep.balls import Point
 from relumine.extraction.deep.charts import Known, passed
-from relumine.extraction.deep.passing import Chain, _rewritten, kept, mostly_off, passing
+from relumine.extraction.deep.passing import Chain, _rewritten, kept, mostly_off, passing, seldom
 from relumine.extraction.deep.surfaces import Lift, Surface
 
 RNG = np.random.default_rng(3)
@@ -239,6 +242,90 @@ def test_a_unit_seldom_off_is_told_by_what_is_passed_on_everywhere_where_nothing
     W, b = found.chain.front.layers[-1]
     np.testing.assert_allclose(W, (1.0 - 2.0 * d)[:, None] * V, atol=1e-9)
     np.testing.assert_allclose(b, (1.0 - 2.0 * d) * shift)
+
+
+def test_surfaces_that_each_lack_some_units_tell_all_of_them_together() -> None:
+    """No surface sees all units; what one does not see is not even near to right in it."""
+    rng, d = np.random.default_rng(21), (1.0 - FLIP) / 2.0
+    lift, surfaces = Lift(passing(FRONT, V, C)), []
+    for i, (a, p) in enumerate(zip(rng.normal(size=(10, 4)), rng.normal(size=(10, 1)))):
+        seen = np.ones(4 + 6 + 1, dtype=bool)
+        seen[[i % 4, (i + 1 + i // 5) % 4]] = False
+        theta = np.append(np.append(a, -(a * d) @ V + p @ B[:1]), 0.0)
+        theta[:4] = np.where(seen[:4], a, 100.0)
+        surfaces.append(Surface(lift, np.zeros(0), theta, seen))
+    chain = Chain(FRONT, [(V, C)])
+    found = chain.settled(surfaces, np.random.default_rng(0))
+    assert found is not None
+    assert (found.shown, found.on, found.open) == (4, 1, 0)
+    assert not found.surfaces  # none is whole
+    W, b = found.chain.front.layers[-1]
+    np.testing.assert_allclose(W[:4], FLIP[:, None] * V, atol=1e-9)
+    np.testing.assert_allclose(b[:4], FLIP * C)
+    np.testing.assert_allclose(np.abs(W[4] / np.linalg.norm(W[4])), np.abs(B[0] / np.linalg.norm(B[0])), atol=1e-9)
+    # one that contradicts, and too few that see a unit: nothing is told
+    wrong = replace(surfaces[0], theta=surfaces[0].theta + np.append(np.zeros(4), RNG.normal(size=7)))
+    assert chain.settled([*surfaces[1:], wrong], np.random.default_rng(0)) is None
+    assert chain.settled(surfaces[:4], np.random.default_rng(0)) is None
+
+
+def seldom_off(by: str) -> tuple[Chain, list[Surface], list[Point]]:
+    """Unit 3 is off at next to no input, and surfaces do not see it; beside it one unit is on everywhere."""
+    rng, d = np.random.default_rng(12), np.array([0.0, 1.0, 1.0, 1.0])
+    shift = np.where(np.arange(4) == 3, -200.0, C)
+    lift, surfaces, points = Lift(passing(FRONT, V, shift)), [], []
+    for i, (a, p) in enumerate(zip(rng.normal(size=(10, 4)), rng.normal(size=(10, 1)))):
+        seen = np.ones(4 + 6 + 1, dtype=bool)
+        seen[3] = by == "surfaces" and i < 3
+        surfaces.append(Surface(lift, np.zeros(0), np.append(np.append(a, -(a * d) @ V + p @ B[:1]), 0.0), seen))
+    H = np.linalg.lstsq(V, np.array([1.0, -1.0, -1.0, 250.0]) - C, rcond=None)[0] + rng.normal(size=(400, 6))
+    for h in H:
+        on = (V @ h + shift > 0.0) != (d == 1.0)
+        if not on[3] and on.sum() < 4:
+            g = rng.normal(size=int(on.sum())) @ V[on] + rng.normal() * B[0]
+            points.append(Point(np.eye(6), g, h))
+    assert len(points) > 10
+    return Chain(FRONT, [(V, shift)]), surfaces, points if by == "gradients" else []
+
+
+@pytest.mark.parametrize("by", ["surfaces", "gradients"])
+def test_what_is_always_on_is_told_from_a_unit_seldom_off_where_that_is_off(by: str) -> None:
+    chain, surfaces, points = seldom_off(by)
+    found = chain.settled([], np.random.default_rng(0), surfaces, points)
+    assert found is not None
+    assert (found.shown, found.on) == (4, 1)
+    W, b = found.chain.front.layers[-1]
+    np.testing.assert_allclose(W[3], -V[3], atol=1e-9)
+    np.testing.assert_allclose(b[3], 200.0)
+    np.testing.assert_allclose(np.abs(W[4] / np.linalg.norm(W[4])), np.abs(B[0] / np.linalg.norm(B[0])), atol=1e-9)
+
+
+def test_gradients_that_contradict_do_not_tell_what_is_always_on() -> None:
+    chain, surfaces, points = seldom_off("gradients")
+    wrong = [replace(p, g=p.g + 0.1 * RNG.normal(size=6)) for p in points]
+    assert chain.settled([], np.random.default_rng(0), surfaces, wrong) is None
+    assert chain.settled([], np.random.default_rng(0), surfaces, points[:2]) is None
+
+
+def test_the_surface_of_an_open_unit_is_asked_for_only_where_all_its_weights_are_known() -> None:
+    hidden = np.zeros(V.shape, dtype=bool)
+    hidden[1, 3] = True
+    chain = Chain(FRONT, [(V, C)], hidden)
+    (surfaces,) = chain.surfaces(Lift(chain.known))
+    assert [int(s.seen.sum()) for s in surfaces] == [11, 10, 11, 11]
+    H = FRONT(X)
+    np.testing.assert_array_equal([surfaces[1].certain(x) for x in X], H[:, 3] == 0.0)
+
+
+def test_lines_are_looked_for_on_which_a_unit_is_on_that_seldom_is() -> None:
+    rng = np.random.default_rng(0)
+    shift = C - 100.0 * (np.arange(4) == 1)
+    np.testing.assert_array_equal(seldom(FRONT, V, shift, rng), [1])
+    pairs = Chain(FRONT, [(V, shift)]).rare(6, rng)
+    assert pairs is not None
+    for ends in pairs:
+        assert (FRONT(ends) @ V[1] + shift[1] > 0.0).mean() > 0.8
+    assert Chain(FRONT, [(V, C)]).rare(6, rng) is None
 
 
 def test_rows_on_what_is_passed_on_become_rows_on_the_layer() -> None:

@@ -113,11 +113,15 @@ class Chain:
     def rare(self, count: int, rng: np.random.Generator) -> Pairs | None:
         """Pairs of inputs at which a unit of the first open layer is on that seldom is; None: there is none."""
         V, c = self.layers[0]
-        few, known = seldom(self.front, V, c, rng), self.known
+        few = seldom(self.front, V, c, rng)
         if not len(few):
             return None
-        ways = np.eye(known.width + 1)[known.width - V.shape[1] - len(c) + rng.choice(few, size=count)]
-        return furthest(headless(known), ways, rng), furthest(headless(known), ways, rng)
+        units, X = np.tile(rng.choice(few, size=count), 2), inputs(self.front.d, rng)
+        ends, Z = furthest(headless(self.front), np.column_stack([V, c])[units], rng), self.front(X) @ V.T + c
+        for i, unit in enumerate(units):
+            on = np.flatnonzero(Z[:, unit] > 0.0)
+            ends[i] = X[rng.choice(on)] if len(on) else ends[i]  # the furthest may be far out
+        return ends[:count], ends[count:]
 
     def settled(
         self,
