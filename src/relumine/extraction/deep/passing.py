@@ -110,6 +110,11 @@ class Chain:
             found.append([Surface(lift, np.zeros(0), *both) for both in zip(T, seen)])
         return found
 
+    def alone(self, i: int) -> list[Surface]:
+        """Those of the units of open layer i behind the layers in front of it, where their own kinks are not known."""
+        lift, (V, c) = Lift(Chain(self.front, self.layers[:i]).known), self.layers[i]
+        return [Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool)) for theta in np.column_stack([V, c])]
+
     def rare(self, count: int, rng: np.random.Generator) -> Pairs | None:
         """Pairs of inputs at which a unit of the first open layer is on that seldom is; None: there is none."""
         V, c = self.layers[0]

@@ -108,7 +108,8 @@ class Unsettled(Next):
         The box does not bend all over those, as surfaces of this layer show.
         """
         for i, surfaces in enumerate(chain.surfaces(self.lift)):
-            asked = [(s, chosen(self.lines, s, self.surfaces, 0, self.at.rng)) for s in surfaces]
+            places = [chosen(self.lines, s, self.surfaces, 0, self.at.rng) for s in surfaces]
+            asked = list(zip(chain.alone(i), places))
             there = [found.score >= SHARE or not found.missed for found in all_shown(self.at.ask, asked, SLACK)]
             if not all(there):
                 V, c = chain.layers[i]
