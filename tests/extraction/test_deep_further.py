@@ -11,8 +11,10 @@ from relumine.extraction.deep.box import Asked
 from relumine.extraction.deep.charts import Known
 from relumine.extraction.deep.further import Next
 from relumine.extraction.deep.inquiry import Inquiry
+from relumine.extraction.deep.passing import Chain
 from relumine.extraction.deep.probing import chosen, sharpened, shown
 from relumine.extraction.deep.surfaces import Lift, Surface
+from relumine.extraction.deep.unsettled import Unsettled
 
 
 def surface_of(at, theta):
@@ -262,3 +264,25 @@ def test_in_the_coordinates_of_the_first_layer_nothing_else_changes():
     assert at.ask.data()[0].shape == (12, TRUTH.d)
     assert np.linalg.matrix_rank(at.pool[0]) == 7  # random rows are drawn in all coordinates
     np.testing.assert_allclose(at.known.layers[0][0], known.layers[0][0], atol=1e-12)
+
+
+@pytest.mark.parametrize("false", [False, True])
+def test_of_an_open_layer_only_units_that_are_further_behind_are_left_out(false):
+    """One of the fourth layer, as it looks where some of the third are on, was taken for one of the third."""
+    at = inquiry()
+    (W, b), (A, e) = TRUTH.hidden[2], TRUTH.hidden[3]
+    on = np.arange(10) % 2 == 0
+    V, c = W, b
+    if false:
+        V, c = np.vstack([W, A[3, on] @ W[on]]), np.append(b, A[3, on] @ b[on] + e[3])
+    chain = Chain(at.known, [(V, c)])
+    at.known = chain.known
+    search = Unsettled(at, [], precise=True)
+    search.surfaces = [  # of the fourth layer, on (relu z, h, 1)
+        Surface(search.lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool))
+        for theta in np.column_stack([A, np.zeros((10, len(c) - 10 + 10)), e])
+    ]
+    found = search.without(chain)
+    assert (found is None) == (not false)
+    if found is not None:
+        np.testing.assert_array_equal(found.layers[0][0], W)
