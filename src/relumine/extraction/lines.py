@@ -438,11 +438,12 @@ def _without_seams(pieces: list[Piece]) -> list[Piece]:
     for piece in pieces[1:]:
         last = kept[-1]
         equal = (np.abs(piece.slope - last.slope) <= SURE * (piece.error + last.error)).all()
-        both = Piece(np.concatenate([last.t, piece.t]), np.vstack([last.v, piece.v]), last.noise)
-        if equal and both.straight():
-            kept[-1] = both
-        else:
-            kept.append(piece)
+        if equal:
+            both = Piece(np.concatenate([last.t, piece.t]), np.vstack([last.v, piece.v]), last.noise)
+            if both.straight():
+                kept[-1] = both
+                continue
+        kept.append(piece)
     return kept
 
 

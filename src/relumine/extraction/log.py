@@ -6,7 +6,9 @@ stay with the process. A block is reserved, not used, until rows are written int
 
 from __future__ import annotations
 
+import os
 import tempfile
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,10 +95,18 @@ def _space(rows: int, columns: int, before: int = 0) -> Array:
     if before + size > _HELD and size > 0:
         try:
             with tempfile.TemporaryFile() as file:
-                for start in range(0, size, _BLOCK):  # a hole in it would be an error only when it is written to
-                    file.write(bytes(min(_BLOCK, size - start)))
-                file.flush()
+                _reserve(file, size)
                 return np.asarray(np.memmap(file, dtype=np.float64, mode="r+", shape=(rows, columns)))
         except OSError:
             pass
     return np.empty((rows, columns))
+
+
+def _reserve(file: IO[bytes], size: int) -> None:
+    """So many bytes on the disk: a hole in the file would be an error only when it is written to."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for start in range(0, size, _BLOCK):
+        file.write(bytes(min(_BLOCK, size - start)))
+    file.flush()
