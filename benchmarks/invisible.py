@@ -1,7 +1,7 @@
 """What no input shows of a ReLU network, proved: units that are never on, or never off, and weights never in play.
 
-A weight from unit j to unit i counts only where both are on; `relumine.extraction.deep.reach` decides whether there is
-such an input, by branch and bound.
+A weight from unit j to unit i counts only where both are on; `relumine.extraction.deep.known.reach` decides whether
+there is such an input, by branch and bound.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 import relumine as rl
-from relumine.extraction.deep.reach import reach
+from relumine.extraction.deep.known.reach import reach
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -49,6 +49,12 @@ STORIES = (
     "estimators",
     "extraction",
     "extraction/deep",
+    "extraction/deep/known",
+    "extraction/deep/asking",
+    "extraction/deep/first",
+    "extraction/deep/surfaces",
+    "extraction/deep/ending",
+    "extraction/deep/behind",
     "fit",
     "recovery",
     "report",
@@ -60,7 +66,8 @@ STORIES = (
 @pytest.mark.parametrize("room", STORIES)
 def test_every_module_of_a_package_is_named_beside_it(room: str) -> None:
     tree = PAGE[PAGE.index("src/relumine/\n") : PAGE.index("tests/  ")]
-    (entry,) = re.findall(rf"^  {room}/ .*(?:\n    .*)*", tree, re.MULTILINE)
+    name, indent = (room, " ") if room.count("/") < 2 else (room.rsplit("/")[-1], "   ")
+    (entry,) = re.findall(rf"^ {indent}{name}/ .*(?:\n      .*)*", tree, re.MULTILINE)
     modules = {path.stem for path in (ROOT / "src" / "relumine" / room).glob("[!_]*.py")}
     assert modules <= set(re.findall(r"\w+", entry))
 
@@ -111,7 +118,10 @@ WALKS = {  # the words of the walk; who walks; what is only called where somethi
     "A black box through": (extracted, set()),
     "Several hidden layers": (
         extracted_in_layers,
-        {f"extraction.deep.{name}" for name in ("further", "following", "probing", "sparse", "wide")},
+        {
+            f"extraction.deep.{name}"
+            for name in ("behind.further", "surfaces.following", "surfaces.probing", "behind.sparse", "behind.wide")
+        },
     ),
 }
 

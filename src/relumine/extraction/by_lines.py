@@ -11,7 +11,7 @@ import numpy as np
 from relumine.activations import Activation
 from relumine.arrays import Array, is_single
 from relumine.extraction.chosen import ROUGH, Chosen, chosen_queries
-from relumine.extraction.deep.depth import is_deep
+from relumine.extraction.deep.asking.depth import is_deep
 from relumine.extraction.judge import BoxEvidence, certificate, judge
 from relumine.extraction.lines import Ask
 from relumine.extraction.polish import Signed, polishable, polished, refitted, signed, without_faint

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from relumine.arrays import Array
 from relumine.deep import DeepNetwork
-from relumine.extraction.deep.confirm import Found
+from relumine.extraction.deep.ending.confirm import Found
 from relumine.extraction.deep.whole import extract_deep
 from relumine.extraction.judge import BoxEvidence, certificate, judge
 from relumine.extraction.pieces import Line

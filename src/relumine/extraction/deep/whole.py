@@ -10,20 +10,20 @@ from itertools import combinations
 import numpy as np
 
 from relumine.arrays import Array
-from relumine.extraction.deep.box import Asked, Mask, OutOfBudget
-from relumine.extraction.deep.charts import Known
-from relumine.extraction.deep.confirm import Found, polished
-from relumine.extraction.deep.inquiry import Inquiry, Pairs, Stop
-from relumine.extraction.deep.kind import kind
-from relumine.extraction.deep.kinks import segments
-from relumine.extraction.deep.last import affine, finish
-from relumine.extraction.deep.places import chords
-from relumine.extraction.deep.planes import sharpened
-from relumine.extraction.deep.signs import signs
-from relumine.extraction.deep.single import last_layer
-from relumine.extraction.deep.units import Layer, Unit
-from relumine.extraction.deep.wide import OTHER_PIECES, behind
-from relumine.extraction.deep.witnesses import Chord, witnesses_of
+from relumine.extraction.deep.asking.box import Asked, Mask, OutOfBudget
+from relumine.extraction.deep.asking.inquiry import Inquiry, Pairs, Stop
+from relumine.extraction.deep.asking.kind import kind
+from relumine.extraction.deep.asking.kinks import segments
+from relumine.extraction.deep.asking.witnesses import Chord, witnesses_of
+from relumine.extraction.deep.behind.wide import OTHER_PIECES, behind
+from relumine.extraction.deep.ending.confirm import Found, polished
+from relumine.extraction.deep.ending.last import affine, finish
+from relumine.extraction.deep.ending.single import last_layer
+from relumine.extraction.deep.first.signs import signs
+from relumine.extraction.deep.first.units import Layer, Unit
+from relumine.extraction.deep.known.charts import Known
+from relumine.extraction.deep.known.places import chords
+from relumine.extraction.deep.surfaces.planes import sharpened
 from relumine.extraction.pieces import Line
 from relumine.extraction.queries import Ended, Unanswered
 from relumine.run import Run

@@ -1,0 +1,213 @@
+"""The layer behind two or more known ones, with others further behind it.
+
+Most kinks belong to layers further behind. Each is tried: its normal says what it can about θ, and places of the
+surface a few regions away must bend the box. Those that pass are followed until all of θ is known, and then held
+against the box all over. A unit of the next layer bends it at every one of these places; one further behind does not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relumine.arrays import Array
+from relumine.extraction.deep.asking.inquiry import Inquiry, Pairs, Stop
+from relumine.extraction.deep.asking.kinks import segments
+from relumine.extraction.deep.asking.witnesses import Chord, Witness, witnesses_of
+from relumine.extraction.deep.behind.lacking import biases
+from relumine.extraction.deep.behind.orient import Signs
+from relumine.extraction.deep.behind.passing import positive
+from relumine.extraction.deep.ending.confirm import Found, polished
+from relumine.extraction.deep.ending.last import affine, finish
+from relumine.extraction.deep.first.units import Unit
+from relumine.extraction.deep.known.charts import Chart, Known
+from relumine.extraction.deep.known.climb import corners
+from relumine.extraction.deep.known.places import chords
+from relumine.extraction.deep.surfaces.again import PLACES, measured_again
+from relumine.extraction.deep.surfaces.held import Held, rebased
+from relumine.extraction.deep.surfaces.probing import corrected
+from relumine.extraction.deep.surfaces.surface import Surface
+
+_CHORDS = 12  # chords of a look
+_MOST = 8_000  # queries for a chord
+MOSTLY = 0.9  # share of the kinks that these units explain if their layer is the last
+# Looks without a new unit, after which the signs are asked for. After one, the fourth layer of 784-8×8-1 lacked a unit
+# that is on for one input in a hundred; such a one changes sides once in a look between corners.
+_QUIET = 4
+# So many after which a unit may be missing that no input turns off. In a trained 100-16×8-1 one unit of the third
+# layer, on for 99.99 % of the inputs, changed sides on the lines of one look in six.
+_PATIENT, _OPEN = 12, 7  # the second where nothing is missing, but signs stay open
+# Kinks in a row that are no unit's of this layer: look elsewhere; the others are tried after the next look. With 60,
+# those of units that are seldom off, next to other kinks, were not tried in time in a trained 100-16×8-1.
+_FAILED = 120
+_FURTHER = 15  # so many in all: there are layers further behind
+_TOGETHER = 24  # kinks tried at a time
+_PLACED = 1e-7  # how far off weights may be that come from gradients
+
+
+class Next(Held):
+    """The units of the layer behind the known ones; ``precise``: those have all their digits."""
+
+    def __init__(self, at: Inquiry, free: list[Witness], precise: bool, begun: list[Surface] | None = None) -> None:
+        super().__init__(at, free, begun or [])
+        self.tried: set[int] = set()
+        self.failed, self.precise = 0, precise
+        self.signs: Signs | None = None
+        self.on = 0  # units that no input seems to turn off
+        at.mark = at.ask.mark
+
+    @property
+    def further(self) -> bool:
+        """Whether there are layers further behind."""
+        return self.failed > _FURTHER
+
+    def all(self, turns: int) -> Found | tuple[list[Unit], Array | None]:
+        """The network, if this layer is the last; else its units, and their signs where these can be told.
+
+        As soon as it shows that there are layers further behind, the known ones are measured again: their digits are
+        needed.
+        """
+        at, quiet, pairs = self.at, 0, None
+        k = len(at.known.layers) + 1
+        for turn in range(turns):
+            if turn or not self.free:
+                self.look(pairs, quiet, turn)
+            before, pairs = len(self.surfaces), None
+            self.trace()
+            if self.further and not self.precise:
+                self.again()
+                self.trace()
+            if self.further:
+                self.compare()
+            quiet = quiet + 1 if len(self.surfaces) == before else 0
+            rest = len(self.rest())
+            mostly = rest <= (1.0 - MOSTLY) * len(self.free)
+            at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
+            at.confirm(len(self.surfaces), self.free)
+            at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
+            if turn == 1 and not self.free and (net := affine(at)) is not None:
+                found, _ = polished(at, net)
+                if found is not None:
+                    return found
+            if mostly and self.surfaces:
+                found, pairs = ended(at, at.known, self.units())
+                if found is not None:
+                    return found
+            if quiet >= _QUIET and pairs is None and self.surfaces and self.further:
+                found_all = self.signed()
+                if found_all is not None:
+                    return found_all
+            patience = (
+                (_OPEN if self.signs is not None and self.signs.open else _PATIENT)
+                if self.further
+                else 8
+                if mostly
+                else 4
+            )
+            if quiet > patience and pairs is None:
+                break
+        if not self.surfaces:
+            raise Stop(f"layer {k}: of it no unit was found")
+        return self.units(), None
+
+    def again(self) -> None:
+        """Begin again, with all known layers measured from many kinks of each unit, one after the other."""
+        for layer in range(len(self.at.known.layers)):
+            self.at.doubtful |= not measured_again(self.at, layer)
+        self.begin()
+        self.precise, self.tried, self.signs = True, set(), None
+
+    def look(self, pairs: Pairs | None, quiet: int, turn: int) -> None:
+        """Kinks on new chords that the known layers do not explain; units seldom on, or off, bend in corners."""
+        at, missing = self.at, None if self.signs is None else self.signs.missing
+        if pairs is None and self.further and (turn % 3 or quiet):
+            ends = corners(at.known, _CHORDS, at.rng)
+            pairs = (ends[::2], ends[1::2])
+        charts: list[Chart] = []
+        if missing is None:
+            charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs if quiet % 3 != 1 else None, moving=True)
+        else:
+            assert self.signs is not None
+            pairs, self.signs.missing = missing, None
+        if not charts or (pairs is not None and not self.further and quiet % 3 == 2):  # whole lines miss nothing
+            charts, starts, ends = chords(Known(at.dim), 2, at.rng)
+            if pairs is not None:
+                starts, ends = pairs
+                charts = charts[:1] * len(starts)
+        length = float(np.median(np.linalg.norm(ends - starts, axis=1)))
+        found = segments(at.ask, starts, ends, min(length, float(np.sqrt(at.dim))), _MOST * len(starts))
+        new = [w for chart, segment in zip(charts, found) for w in witnesses_of(Chord(chart, segment, 0))]
+        # where rows contradict, a unit may be off only with one unit in front on: elsewhere such kinks say too little
+        least = 1 if pairs is not None and not self.further else 2
+        self.free = self.free + rebased(self.lift, [w for w in new if not w.rounding], least=least)
+
+    def trace(self) -> None:
+        """The surface of every kink that is on none yet, the clearest first, a few of them at a time."""
+        failed = 0
+        new = [w for w in self.free if id(w) not in self.tried]
+        new.sort(key=lambda w: -w.gap * abs(w.jump))
+        for start in range(0, len(new), _TOGETHER):
+            some = [w for w in new[start : start + _TOGETHER] if not self.explained(w)]
+            self.tried |= {id(w) for w in some}
+            for w, surface in zip(some, self.screened(some)):
+                if surface is not None and self.explained(w):  # by one found since
+                    continue
+                full = None if surface is None else self.followed(surface)
+                failed = 0 if full is not None else failed + 1
+                self.failed += full is None
+                if full is not None:
+                    self.keep(full)
+            if failed > _FAILED:
+                break
+
+    def signed(self) -> tuple[list[Unit], Array] | None:
+        """The units with their signs ξ, once the box depends on nothing else."""
+        self.beyond_others()
+        self.extend()
+        if self.signs is None:
+            self.signs = Signs(self.at)
+        found = self.signs.told(self.units(), self.free)
+        w = self.signs.lacking(self.units()) if found is None else None
+        return self.always(w) if w is not None and not self.place(w) else found
+
+    def always(self, w: Array) -> tuple[list[Unit], Array] | None:
+        """The same with one unit more, ±w, which no input seems to turn off: any bias will do by which none does."""
+        assert self.signs is not None
+        rows, shift = positive(self.at.known, w[None], self.at.rng)
+        if len(rows) > 1:
+            return None
+        unit = Unit(rows[0], float(shift[0]), np.ones(len(w), dtype=bool), 0.0)
+        found = self.signs.told([*self.units(), unit], self.free)
+        self.on = int(found is not None and any(u.c == unit.c for u in found[0]))
+        return found
+
+    def place(self, w: Array) -> bool:
+        """Whether a unit ±w that is off at few inputs was found: the box bends all over its surface."""
+        for c, points in biases(self.at, w):
+            seen = np.ones(len(w) + 1, dtype=bool)
+            surface = Surface(self.lift, np.zeros(0), np.append(w, c), seen, points)
+            there = self.verified(surface, self.surfaces, PLACES)
+            self.at.tell(f"   {len(points)} kinks of one more unit: it is {'there' if there else 'not there'}")
+            if there is not None:  # its kinks need not show all of w
+                theta = corrected(surface, there.points, _PLACED)
+                self.keep(Surface(self.lift, np.zeros(0), theta, seen, there.points, there.error))
+                return True
+        return False
+
+
+def ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, Pairs | None]:
+    """The network, if these units are the last."""
+    if not units:
+        return None, None
+    before, at.known = at.known, known
+    if at.draft is not None:  # with what was asked since, that may be all
+        (draft, at.open), at.draft = at.draft, None
+        with at.within(None):
+            found, pairs = polished(at, draft)
+        if found is not None:
+            return found, None
+    net, pairs = finish(at, units)
+    found, more = (None, None) if net is None else polished(at, net)
+    pairs = pairs if more is None else more
+    if found is None:
+        at.known = before
+    return found, pairs

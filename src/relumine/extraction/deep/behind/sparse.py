@@ -1,0 +1,228 @@
+"""Signs of a layer with more units than move freely, and weights that no kink shows: from gradients around corners.
+
+What the box does in a small ball around a corner (`balls`) is a sum over the units of the layer that are on there
+(`sums`). Balls are asked for where they tell most about what is still open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.arrays import Array
+from relumine.extraction.deep.asking.inquiry import Inquiry
+from relumine.extraction.deep.behind import hidden
+from relumine.extraction.deep.behind.balls import BALLS, EDGE, Point, affine_around, ball, corner, moved, normal
+from relumine.extraction.deep.behind.passing import kept
+from relumine.extraction.deep.behind.sums import FITS, added, fitted, told_by
+from relumine.extraction.deep.known.climb import corners, furthest, headless
+from relumine.extraction.deep.known.reach import reach
+
+Mask = NDArray[np.bool_]
+
+_POINTS, _CORNERS = 100_000, 1500  # random inputs; corners of the regions of some of them
+_OUT = 30.0  # how far out corners are, over √d
+_SOUGHT = 100  # inputs from which corners are looked for at which a unit is on, and as many at which it is off
+_MOST = 400  # balls in which the box may be asked, for each number of units
+# Of them at first, where h moves in the most directions; each further time; then on each side of a unit, at the least.
+_FIRST, _MORE, _LEAST = 60, 40, 2
+_ASIDE = 1e-2  # how far from a kink of a unit corners are looked for, over the size of x
+_EACH = 6  # points for each weight that no kink has shown
+# Corners near which it is asked whether a unit is missing. In a trained 100-16×8-1, one of the third layer is on at one
+# random input of 10 000, and at one corner of 200.
+_ELSEWHERE = 3000
+_EDGES = (1, 2, 3, 4, 5, 6)  # of corners near to where a unit is on that seldom is
+# Such weights of which a proof is looked for that they never count, and units of all layers up to which it is.
+_PROOFS, _SMALL = 24, 80
+
+
+class Gradients:
+    """How the box changes behind known layers, measured once, whatever the units of the next layer are."""
+
+    def __init__(self, at: Inquiry) -> None:
+        self.at, self.left, self.units = at, _MOST, 0
+        self.points: list[Point] = []
+        X = at.rng.normal(size=(_POINTS, at.dim)) * 2.0 ** at.rng.uniform(-2.0, 4.0, size=(_POINTS, 1))
+        self.inputs, self.many = X, at.known(X)
+        self.X, self.H = np.zeros((0, at.dim)), np.zeros((0, at.known.width))
+        self.rank, self.moves, self.new = np.zeros(0), np.zeros(self.H.shape, dtype=bool), np.zeros(0, dtype=bool)
+        self._begin(X[:_CORNERS])
+
+    def _begin(self, X: Array, T: Array | None = None, edges: Sequence[int | None] = (None,)) -> None:
+        """More corners, of the regions around the rows of X; units with the rows T, one each, stay on their side.
+
+        ``edges``: of how many edges each, one after the other; all unless said.
+        """
+        at = self.at
+        most = [edges[i % len(edges)] for i in range(len(X))]
+        found = [corner(at.known, x, at.rng, None if T is None else T[i], most[i]) for i, x in enumerate(X)]
+        X = np.reshape([x for x in found if np.linalg.norm(x) <= _OUT * np.sqrt(at.dim)], (-1, at.dim))
+        if not len(X):
+            return
+        bases = [moved(at.known, *ball(at, x, BALLS[0]))[0] for x in X]
+        moves = [np.linalg.norm(B, axis=1) > EDGE for B in bases]
+        self.X, self.H = np.vstack([self.X, X]), np.vstack([self.H, at.known(X)])
+        self.rank = np.append(self.rank, [B.shape[1] for B in bases])
+        self.moves = np.vstack([self.moves, moves])
+        self.new = np.append(self.new, np.ones(len(X), dtype=bool))
+
+    def _seek(self, T: Array, kinks: Sequence[Sequence[Array]]) -> None:
+        """Corners at which units with these rows (w, c) are on one side, and on the other: some are seldom on.
+
+        From where they are as large as can be, and from next to their ``kinks``: there, what none of these has shown of
+        a unit is off.
+        """
+        at, ways = self.at, np.repeat(np.vstack([T, -T]), _SOUGHT, axis=0)
+        X = furthest(headless(at.known), ways, at.rng)
+        for theta, points in zip(T, kinks):
+            some = [points[i] for i in at.rng.permutation(len(points))[:_SOUGHT]]
+            aside = [_ASIDE * (0.1 * np.sqrt(at.dim) + np.linalg.norm(x)) * normal(at.known, theta, x) for x in some]
+            near = [x + sign * step for x, step in zip(some, aside) for sign in (1.0, -1.0)]
+            X, ways = np.vstack([X, *near]), np.vstack([ways, *[theta] * len(near)])
+        self._begin(X, ways)
+
+    def signs(
+        self, V: Array, c: Array, known: Mask | None = None, kinks: Sequence[Sequence[Array]] = ()
+    ) -> tuple[Array | None, Mask]:
+        """ξ (m,) of the units Vh + c behind the known layers, and which are open; None where no signs fit.
+
+        ``known``: which weights are; where others count, they are part of what the gradient is made of; ``kinks``: some
+        of each unit. Where a unit is on is guessed as if such weights kept it on its side.
+        """
+        known = np.ones(V.shape, dtype=bool) if known is None else known
+        lacking, there = ~known.all(axis=0), kept(self.at.known, V, c, known, self.at.rng)
+        tell, sought = partial(told_by, votes={}), np.zeros(len(c), dtype=bool)
+        if len(c) > self.units:
+            self.units, self.left = len(c), _MOST
+        if not self.points:
+            self.measure(self.rank - self.moves[:, lacking].sum(axis=1), _FIRST)
+        xi, open_ = tell(self.points, V, c, known)
+        while xi is not None and open_.any():
+            if (open_ & ~sought).any() and not open_.all():
+                some = np.flatnonzero(open_ & ~sought)
+                self._seek(np.column_stack([there, c])[some], [kinks[i] for i in some.tolist()] if kinks else [])
+                sought |= open_
+            # few units on, more directions; and those that are open on either side
+            Z = self.H @ there.T + c
+            rank = self.rank - self.moves[:, lacking].sum(axis=1) + 0.3 * self.at.rng.random(len(Z))
+            score = rank if open_.all() else rank - (Z * xi > 0.0).sum(axis=1)
+            measured, each = 0, max(_MORE // (2 * int(open_.sum())), _LEAST)
+            for z in Z[:, open_].T:  # one by one: few of the best corners are on the far side of a unit seldom on
+                for side in (z > 0.0, z < 0.0):
+                    measured += self.measure(np.where(side, score, -np.inf), each)
+            if not measured:
+                break
+            xi, open_ = tell(self.points, V, c, known)
+        self.at.tell(f"   signs: {len(self.points)} points, {'none fit' if xi is None else f'{int(open_.sum())} open'}")
+        return xi, open_
+
+    def around(self, V: Array, c: Array, count: int) -> None:
+        """Points on both sides of each of the units Vh + c, so many, as far as there are such."""
+        T = np.vstack([np.column_stack([V, c]), -np.column_stack([V, c])])
+        here = self.H @ T[:, :-1].T + T[:, -1] > 0.0
+        rare = here.sum(axis=0) < count
+        if rare.any():
+            self._seek(T[rare], [])
+        for theta in T:
+            have = sum(bool(theta[:-1] @ p.h + theta[-1] > 0.0) for p in self.points)
+            self.left += max(count - have, 0)
+            self.measure(np.where(self.H @ theta[:-1] + theta[-1] > 0.0, self.rank, -np.inf), max(count - have, 0))
+
+    def where_on(self, V: Array, c: Array, count: int) -> None:
+        """Points where each of the units Vh + c is on, so many near to random inputs, as far as these show any.
+
+        Corners of all edges may be far from them, and much else on or off there.
+        """
+        for theta in np.column_stack([V, c]):
+            on, before = self.inputs[self.many @ theta[:-1] + theta[-1] > 0.0][:count], len(self.X)
+            self._begin(on, np.tile(theta, (len(on), 1)), _EDGES)
+            self.left += len(self.X) - before
+            self.measure(np.where(np.arange(len(self.X)) >= before, self.rank, -np.inf), len(self.X) - before)
+
+    def elsewhere(self, V: Array, c: Array, xi: Array) -> None:
+        """Points at corners far from the others: a unit that is missing may be on at few inputs."""
+        before = len(self.X)
+        self._begin(corners(self.at.known, _ELSEWHERE, self.at.rng))
+        few = ((self.H @ V.T + c) * xi > 0.0).sum(axis=1) < self.rank
+        few[:before] = False
+        self.left += int(few.sum())
+        self.measure(np.where(few, self.rank, -np.inf), int(few.sum()))
+
+    def told(self, V: Array, c: Array, xi: Array, known: Mask, off: float = FITS) -> tuple[list[Point], Mask]:
+        """The points at which few units are on, fewer than h moves in; which of these gradients those explain."""
+        found, fits = [], []
+        for p in self.points:
+            more, either = added(p, known)
+            on = (xi * (V @ p.h + c) > 0.0) | either
+            if on.sum() + len(more) < len(p.g):
+                found.append(p)
+                fits.append(bool(fitted(V @ p.B, p.g, on[None], more, off)[0][0]))
+        return found, np.array(fits, dtype=bool)
+
+    def again(self, some: list[Point]) -> None:
+        """Measure these points once more, each in another ball; where that fails a point tells nothing any more."""
+        for p in some:
+            found = None if p.x is None else affine_around(self.at, p.x)
+            self.points = [q for q in self.points if q is not p] + ([] if found is None else [found])
+
+    def weights(
+        self, V: Array, c: Array, xi: Array, known: Mask, kinks: Sequence[Sequence[Array]] = ()
+    ) -> tuple[Array, Array, Mask]:
+        """V and c with the weights that no kink shows, as far as gradients tell; which are known, or never count.
+
+        A weight counts only where its two units are on together: balls are looked for there. It never counts if that
+        is proved to be nowhere; for those that stay open, if none of the random inputs is such.
+        """
+        V, known = V.copy(), known.copy()
+        open_ = np.argwhere(~known)
+        if not len(open_):
+            return V, c, known
+        for i, j in self._meet(V, c, xi, open_):
+            known[i, j] = True
+        self.left += _EACH * int((~known).sum())
+        on = (self.H @ V.T + c) * xi > 0.0
+        spare = self.rank - on.sum(axis=1) + 0.3 * self.at.rng.random(len(on))
+        for i, j in np.argwhere(~known):
+            self.measure(np.where(on[:, i] & self.moves[:, j], spare, -np.inf), _EACH)
+        shown = [self.at.known(np.reshape(some, (-1, self.at.dim))) for some in kinks]
+        V, c, known = hidden.weights(self.points, V, c, xi, known, shown)
+        often = ((self.many @ V.T + c) * xi > 0.0).T.astype(float) @ (self.many > 0.0).astype(float)
+        return V, c, known | (often == 0.0)
+
+    def _meet(self, V: Array, c: Array, xi: Array, pairs: NDArray[np.intp]) -> list[tuple[int, int]]:
+        """Corners near which a unit is on, and one in front of it, for pairs (i, j); those proved to be so nowhere.
+
+        They are looked for from random inputs at which both are on, and from one that branch and bound finds.
+        """
+        at, never = self.at, []
+        T = xi[:, None] * np.column_stack([V, c])
+        layers = (*at.known.layers, (T[:, :-1], T[:, -1]))
+        proofs = _PROOFS if sum(len(b) for _, b in layers) <= _SMALL else 0
+        on, starts, units = self.many @ T[:, :-1].T + T[:, -1] > 0.0, [np.zeros((0, at.dim))], [T[:0]]
+        for number, (i, j) in enumerate(at.rng.permutation(pairs).tolist()):
+            inputs = self.inputs[on[:, i] & (self.many[:, j] > 0.0)]
+            if number < proofs:
+                x, sure = reach(layers, i, front=j)
+                inputs = inputs if x is None else np.vstack([inputs, x])
+                if x is None and sure and not len(inputs):
+                    never.append((i, j))
+            if len(inputs):
+                starts.append(inputs[at.rng.integers(len(inputs), size=_SOUGHT)])
+                units.append(np.tile(T[i], (_SOUGHT, 1)))
+        self._begin(np.concatenate(starts), np.concatenate(units))
+        return never
+
+    def measure(self, score: Array, count: int) -> int:
+        """The box in new balls, those with the highest score; how many were tried."""
+        score, before = np.where(self.new, score, -np.inf), self.left
+        for i in np.argsort(-score, kind="stable")[: min(count, self.left)]:
+            if not np.isfinite(score[i]):
+                break
+            self.new[i], self.left = False, self.left - 1
+            point = affine_around(self.at, self.X[i])
+            if point is not None:
+                self.points.append(point)
+        return before - self.left

@@ -1,0 +1,119 @@
+"""The layer behind open ones: its units tell the signs of those, and what is always on there (`passing`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relumine.extraction.deep.asking.inquiry import Inquiry, Stop
+from relumine.extraction.deep.asking.witnesses import Witness
+from relumine.extraction.deep.behind.balls import Point
+from relumine.extraction.deep.behind.further import MOSTLY, Next, ended
+from relumine.extraction.deep.behind.orient import arrays
+from relumine.extraction.deep.behind.passing import Chain, kept, mostly_off, seldom
+from relumine.extraction.deep.behind.sparse import Gradients
+from relumine.extraction.deep.ending.confirm import Found
+from relumine.extraction.deep.first.units import Unit
+from relumine.extraction.deep.known.charts import Known
+from relumine.extraction.deep.surfaces.again import SHARE
+from relumine.extraction.deep.surfaces.held import SLACK
+from relumine.extraction.deep.surfaces.probing import all_shown, chosen
+from relumine.extraction.deep.surfaces.surface import Surface
+
+_SILENT = 5  # looks without a new unit: what is missing may come later, and is further behind then
+_CHORDS = 12  # on which a unit in front is on that seldom is
+_SIDE = 96  # gradients where such a unit is on
+_NEXT = 60  # kinks next to which it is asked whether a unit is missing
+
+
+def settled(
+    at: Inquiry, units: list[Unit], free: list[Witness], turns: int, depth: int, gradients: Gradients | None = None
+) -> Found | list[Surface]:
+    """One more known layer, of these ``units`` and others that no input turns off; surfaces of the next one behind it.
+
+    Or more of them, up to ``depth`` in all; the network, if the last is among them. ``gradients``: measured so far.
+    """
+    V, c, known = arrays(units)
+    V, c = mostly_off(at.known, kept(at.known, V, c, known, at.rng), c, at.rng)
+    chain, surfaces = Chain(at.known, [(V, c)], ~known), list[Surface]()
+    few = seldom(at.known, V, c, at.rng)
+    gradients = Gradients(at) if gradients is None else gradients
+    gradients.where_on(V[few], c[few], _SIDE)
+    points, front = gradients.points, len(at.known.layers)
+    try:
+        while chain.layers:
+            if len(chain.known.layers) >= depth:
+                raise Stop(f"more than {depth} layers")
+            at.known = chain.known
+            search = Unsettled(at, free, True, surfaces)
+            found = search.passed(chain, turns, points if len(chain.front.layers) == front else [])
+            if isinstance(found, Found):
+                return found
+            chain, surfaces, free = *found, search.free
+    finally:
+        at.known = chain.front
+    return surfaces
+
+
+class Unsettled(Next):
+    """The units of the layer behind open ones, which are known up to signs and what they pass on."""
+
+    def passed(self, chain: Chain, turns: int, points: Sequence[Point]) -> Found | tuple[Chain, list[Surface]]:
+        """What is known of open layers by the units of this one behind them, and surfaces of it; or one more of them.
+
+        The network, if this layer is the last. ``points``: gradients behind the layers in front of the open ones.
+        """
+        at, k, quiet = self.at, len(self.at.known.layers) + 1, 0
+        for turn in range(turns):
+            self.look(chain.rare(_CHORDS, at.rng) if turn % 2 else None, quiet, turn)
+            before = len(self.surfaces)
+            self.trace()
+            if self.further:
+                self.compare()
+            quiet = quiet + 1 if len(self.surfaces) == before else 0
+            at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
+            what = f"{len(self.surfaces)} surfaces, {len(self.local)} in part"
+            at.tell(f"  layer {k} turn {turn}: {what}, behind all that is passed on")
+            if quiet:
+                self.extend()
+            found = chain.settled(self.surfaces, at.rng, points=points) or chain.settled(
+                self.surfaces, at.rng, self.local, points
+            )
+            if found is not None and self.all_of(found.chain.front):
+                at.doubtful |= not found.right
+                at.say_layer(len(found.chain.front.layers), found.shown, found.on, found.open)
+                return found.chain, found.surfaces
+            if quiet > _SILENT:
+                break
+        rest = len(self.rest())
+        if self.surfaces and rest <= (1.0 - MOSTLY) * len(self.free):
+            ends, _ = ended(at, at.known, self.units())
+            if ends is not None:
+                return ends
+        fewer = self.without(chain)
+        if fewer is not None and len(fewer.layers[-1][1]):
+            return fewer, []
+        units = [u for u in self.units() if u.known.all()]
+        if not units or fewer is not None:
+            raise Stop(f"layer {len(chain.front.layers) + 1}: the signs of its units stay open; some may always be on")
+        V, c, _ = arrays(units)
+        return Chain(chain.front, [*chain.layers, (V, c)], chain.hidden), []
+
+    def all_of(self, known: Known) -> bool:
+        """Whether the box depends on nothing but these layers, also next to some of the kinks behind them."""
+        return self.at.complete(known, [self.free[i] for i in self.at.rng.permutation(len(self.free))[:_NEXT]])
+
+    def without(self, chain: Chain) -> Chain | None:
+        """The chain up to the first layer with units that are further behind, without these; None: it has none.
+
+        The box does not bend all over those, as surfaces of this layer show.
+        """
+        for i, surfaces in enumerate(chain.surfaces(self.lift)):
+            places = [chosen(self.lines, s, self.surfaces, 0, self.at.rng) for s in surfaces]
+            asked = list(zip(chain.alone(i), places))
+            there = [found.score >= SHARE or not found.missed for found in all_shown(self.at.ask, asked, SLACK)]
+            if not all(there):
+                V, c = chain.layers[i]
+                self.at.tell(f"   {len(c) - sum(there)} units of open layer {i + 1} are further behind")
+                hidden = chain.hidden if i or chain.hidden is None else chain.hidden[there]
+                return Chain(chain.front, [*chain.layers[:i], (V[there], c[there])], hidden)
+        return None
