@@ -122,6 +122,20 @@ def test_what_no_unit_behind_gets_anything_from_is_no_unit_of_the_layer() -> Non
     assert chain.settled(surfaces[:1], np.random.default_rng(0), surfaces[1:]) is None
 
 
+def test_with_a_corrected_layer_the_units_behind_it_are_told_by_their_kinks_again() -> None:
+    found = Chain(FRONT, [(V, C)]).settled(next_layer(1), np.random.default_rng(0))
+    assert found is not None
+    assert found.surfaces
+    (W, b), right = found.chain.front.layers[-1], found.surfaces
+    rough = [replace(s, theta=s.theta + 1e-3) for s in right]  # what they were by wrong weights in front
+    better = found._replace(surfaces=rough).with_layer(W, b)
+    assert better.chain.front.layers[-1][0] is W
+    assert better.chain.layers == found.chain.layers
+    assert len(better.surfaces) == len(right)
+    for old, new in zip(right, better.surfaces):
+        assert same(old, new)
+
+
 def test_a_unit_that_is_no_map_of_these_units_is_not_taken() -> None:
     surfaces = next_layer(0)
     surfaces[0].theta = surfaces[0].theta + 0.1 * np.append(np.zeros(4), RNG.normal(size=7))
@@ -257,7 +271,8 @@ def test_surfaces_that_each_lack_some_units_tell_all_of_them_together() -> None:
     chain = Chain(FRONT, [(V, C)])
     found = chain.settled(surfaces, np.random.default_rng(0))
     assert found is not None
-    assert (found.shown, found.on, found.open) == (4, 1, 0)
+    assert (found.shown, found.on) == (4, 1)
+    assert not found.hidden.any()
     assert not found.surfaces  # none is whole
     W, b = found.chain.front.layers[-1]
     np.testing.assert_allclose(W[:4], FLIP[:, None] * V, atol=1e-9)

@@ -88,6 +88,22 @@ def test_weights_that_no_kink_has_shown_come_from_gradients():
     np.testing.assert_allclose(W_found, W, atol=1e-7)
 
 
+def test_a_layer_told_by_units_behind_is_held_against_gradients():
+    """Its weights that no kink shows come back, whatever stood in for them; where a unit is missing, it is not sure."""
+    W, b = TRUTH.hidden[2]
+    at = inquiry()
+    hidden_ = np.zeros(W.shape, dtype=bool)
+    seldom = int((at.known(at.rng.normal(size=(1000, 30))) > 0.0).mean(axis=0).argmin())
+    hidden_[[3, 7], seldom] = True
+    found, shift, open_, sure = Signs(at).confirmed(np.where(hidden_, 5.0, W), b, hidden_, [])
+    assert sure
+    assert not open_.any()
+    np.testing.assert_allclose(found, W, atol=1e-7)
+    np.testing.assert_allclose(shift, b, atol=1e-7)
+    few = np.arange(10) != 4
+    assert not Signs(at).confirmed(W[few], b[few], hidden_[few], [])[3]
+
+
 def test_a_weight_between_units_that_are_seldom_on_together_is_found():
     """Weights that count at few of the random inputs, and at no corner near the others."""
     truth = rl.planted.deep([784, *[8] * 8, 1], rng=84000)

@@ -92,7 +92,7 @@ class Inquiry:
     def say_layer(self, k: int, units: int, on: int, open_: int = 0) -> None:
         """What layer k is, the first one 1: units with a kink, those that are always ``on``, and weights still open."""
         more = f", and {on} that no input seems to turn off" if on else ""
-        weights = f"; {open_} weights counted nowhere, and any that keep their unit off will do" if open_ else ""
+        weights = f"; {open_} of their weights are open: few inputs show them" if open_ else ""
         self.say(f"layer {k}: {units} units{more}{weights}")
 
     def rows(self, n: int) -> tuple[Array, Array]:

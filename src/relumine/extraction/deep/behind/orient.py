@@ -14,6 +14,7 @@ import numpy as np
 from relumine.arrays import Array
 from relumine.extraction.deep.asking.inquiry import Inquiry, Mask, Pairs
 from relumine.extraction.deep.asking.witnesses import Witness
+from relumine.extraction.deep.behind.balls import Point
 from relumine.extraction.deep.behind.lacking import one_more
 from relumine.extraction.deep.behind.passing import kept
 from relumine.extraction.deep.behind.sparse import Gradients
@@ -212,11 +213,24 @@ class Signs:
         at.tell(f"   {len(c)} units, the box depends on {'nothing' if whole else 'something'} more")
         return whole
 
-    def _lonely(self, V: Array, c: Array, xi: Array, seen: Mask) -> bool:
-        """Whether no gradient is far from what these units explain, also where a unit that is seldom on may be.
+    def confirmed(
+        self, W: Array, b: Array, hidden: Mask, kinks: Sequence[Sequence[Array]]
+    ) -> tuple[Array, Array, Mask, bool]:
+        """A layer whose signs units behind told, with weights that are ``hidden``: no kink of its unit shows them.
 
-        Else such a one changes sides between an input at which one is, and another.
+        Units behind say nothing of such a weight where none of their kinks is at an input with both of its units on. So
+        gradients are asked for there; and which weights stay open, and whether these units explain all gradients.
         """
+        xi = np.ones(len(b))
+        V, c, known = self.gradients.weights(np.where(hidden, 0.0, W), b, xi, ~hidden, kinks)
+        V = np.where(hidden & (V == 0.0), W, V)
+        _, fits = self._far(V, c, xi, known)
+        open_ = f"{int((~known).sum())} of {int(hidden.sum())} weights open"
+        self.at.tell(f"   {open_}, {int(fits.sum())} of {len(fits)} gradients fit")
+        return V, c, ~known, bool(fits.all())
+
+    def _far(self, V: Array, c: Array, xi: Array, seen: Mask) -> tuple[list[Point], Mask]:
+        """Gradients, also where a unit seldom on may be, and which are not far from what these units explain."""
         if self.asked < len(c):
             self.gradients.elsewhere(V, c, xi)
             self.asked = len(c)
@@ -224,6 +238,14 @@ class Signs:
         if not fits.all():  # a single one counts, if it is so once more
             self.gradients.again([p for p, near in zip(points, fits) if not near])
             points, fits = self.gradients.told(V, c, xi, seen, _FAR)
+        return points, fits
+
+    def _lonely(self, V: Array, c: Array, xi: Array, seen: Mask) -> bool:
+        """Whether no gradient is far from what these units explain, also where a unit that is seldom on may be.
+
+        Else such a one changes sides between an input at which one is, and another.
+        """
+        points, fits = self._far(V, c, xi, seen)
         self.doubtful = not fits.all()
         if not self.doubtful or self.blind >= _BLIND:
             return True

@@ -84,12 +84,13 @@ def inputs(d: int, rng: np.random.Generator) -> Array:
 class Chain:
     """Open layers behind ``front``, (V, c) up to signs, each on all that is passed on: [relu z; what was before].
 
-    ``hidden`` (m, width): which weights of the first of them no kink shows; none unless said.
+    ``hidden`` (m, width): which weights of the first of them no kink shows; none unless said. ``kinks`` of its units.
     """
 
     front: Known
     layers: list[tuple[Array, Array]]
     hidden: Mask | None = None
+    kinks: Sequence[Sequence[Array]] = ()
 
     @property
     def known(self) -> Known:
@@ -157,13 +158,10 @@ class Chain:
         found = decided(V, c, hidden, behind, seldom(self.front, V, c, rng), points)
         if found is None:
             return None
-        idle, d, more, always, open_ = found
-        V, c, d, more = (
-            np.delete(V, idle, axis=0),
-            np.delete(c, idle),
-            np.delete(d, idle),
-            np.delete(more, idle, axis=0),
-        )
+        idle, d, more, always = found
+        kinks = [some for i, some in enumerate(self.kinks or [()] * len(c)) if i not in idle]
+        V, c, d, more = (np.delete(part, idle, axis=0) for part in (V, c, d, more))
+        hidden = np.delete(hidden, idle, axis=0)
         blocks = [np.delete(block, block.shape[1] - size + idle, axis=1) for block in blocks]
         B, shift = positive(self.front, always, rng)
         W, b = np.vstack([(1.0 - 2.0 * d)[:, None] * V + more, B]), np.append((1.0 - 2.0 * d) * c, shift)
@@ -171,13 +169,13 @@ class Chain:
         blocks = [_rewritten(block, V, c, d, more, B, shift) for block in blocks]
         chain = Chain(front, [(block[:, :-1], block[:, -1]) for block in blocks[: len(others)]])
         if not whole:
-            return Settled(chain, [], len(c), len(always), open_)
+            return Settled(chain, [], len(c), len(always), hidden, kinks)
         lift = Lift(chain.known)
         again = [
             Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool), s.points, s.error).settled()
             for theta, s in zip(blocks[-1], whole)
         ]
-        return Settled(chain, [s for s in again if s is not None], len(c), len(always), open_)
+        return Settled(chain, [s for s in again if s is not None], len(c), len(always), hidden, kinks)
 
 
 def seldom(front: Known, V: Array, c: Array, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -195,19 +193,28 @@ class Settled(NamedTuple):
     """What is left of a chain, surfaces of units behind it, and of the layer that was settled how many units show.
 
     And how many are always ``on``. If no rows for these are positive everywhere, one of them is off somewhere, and the
-    layer has more units than it stands for. ``open``: weights of it that nothing has told.
+    layer has more units than it stands for. ``hidden``: weights of it that no kink has shown; ``kinks`` of its units.
     """
 
     chain: Chain
     surfaces: list[Surface]
     shown: int
     on: int
-    open: int
+    hidden: Mask
+    kinks: list[Sequence[Array]]
 
     @property
     def right(self) -> bool:
         """Whether the layer has no more units than it stands for."""
         return self.chain.front.width == self.shown + self.on
+
+    def with_layer(self, W: Array, b: Array) -> Settled:
+        """The same with this for the layer that was settled."""
+        front = Known(self.chain.front.d, (*self.chain.front.layers[:-1], (W, b)))
+        chain = Chain(front, self.chain.layers)
+        lift = Lift(chain.known)
+        again = [Surface(lift, s.s, s.theta, s.seen, s.points, s.error, s.free).settled() for s in self.surfaces]
+        return self._replace(chain=chain, surfaces=[s for s in again if s is not None])
 
 
 def _rewritten(block: Array, V: Array, c: Array, d: Array, more: Array, B: Array, shift: Array) -> Array:

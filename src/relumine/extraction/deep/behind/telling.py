@@ -64,13 +64,12 @@ class Told(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """The same, the units that are ``idle``, none of this layer's, and how many hidden weights stay ``open``."""
+    """The same, and the units that are ``idle``, none of this layer's."""
 
     idle: Indices
     d: Array
     more: Array
     B: Array
-    open: int
 
 
 def decided(
@@ -103,7 +102,7 @@ def decided(
                 told, off, B_off, [*_rows(V, behind, told, off), *_gradients(V, c, hidden, points, told, off)]
             )
             if others is not None:
-                return Decided(idle, d, more, others, int(hidden[np.setdiff1d(few, np.union1d(idle, off))].sum()))
+                return Decided(idle, d, more, others)
     return None
 
 

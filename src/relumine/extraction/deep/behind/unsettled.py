@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
 
 from relumine.extraction.deep.asking.inquiry import Inquiry, Stop
 from relumine.extraction.deep.asking.witnesses import Witness
-from relumine.extraction.deep.behind.balls import Point
 from relumine.extraction.deep.behind.further import MOSTLY, Next, ended
-from relumine.extraction.deep.behind.orient import arrays
-from relumine.extraction.deep.behind.passing import Chain, kept, mostly_off, seldom
-from relumine.extraction.deep.behind.sparse import Gradients
+from relumine.extraction.deep.behind.orient import Signs, arrays
+from relumine.extraction.deep.behind.passing import Chain, Settled, kept, mostly_off, seldom
 from relumine.extraction.deep.ending.confirm import Found
 from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Known
@@ -26,26 +24,25 @@ _NEXT = 60  # kinks next to which it is asked whether a unit is missing
 
 
 def settled(
-    at: Inquiry, units: list[Unit], free: list[Witness], turns: int, depth: int, gradients: Gradients | None = None
+    at: Inquiry, units: list[Unit], free: list[Witness], turns: int, depth: int, signs: Signs | None = None
 ) -> Found | list[Surface]:
     """One more known layer, of these ``units`` and others that no input turns off; surfaces of the next one behind it.
 
-    Or more of them, up to ``depth`` in all; the network, if the last is among them. ``gradients``: measured so far.
+    Or more of them, up to ``depth`` in all; the network, if the last is among them. ``signs``: asked for so far.
     """
     V, c, known = arrays(units)
     V, c = mostly_off(at.known, kept(at.known, V, c, known, at.rng), c, at.rng)
-    chain, surfaces = Chain(at.known, [(V, c)], ~known), list[Surface]()
+    chain, surfaces = Chain(at.known, [(V, c)], ~known, [u.points for u in units]), list[Surface]()
     few = seldom(at.known, V, c, at.rng)
-    gradients = Gradients(at) if gradients is None else gradients
-    gradients.where_on(V[few], c[few], _SIDE)
-    points, front = gradients.points, len(at.known.layers)
+    signs, front = Signs(at) if signs is None else signs, len(at.known.layers)
+    signs.gradients.where_on(V[few], c[few], _SIDE)
     try:
         while chain.layers:
             if len(chain.known.layers) >= depth:
                 raise Stop(f"more than {depth} layers")
             at.known = chain.known
             search = Unsettled(at, free, True, surfaces)
-            found = search.passed(chain, turns, points if len(chain.front.layers) == front else [])
+            found = search.passed(chain, turns, signs if len(chain.front.layers) == front else None)
             if isinstance(found, Found):
                 return found
             chain, surfaces, free = *found, search.free
@@ -57,12 +54,13 @@ def settled(
 class Unsettled(Next):
     """The units of the layer behind open ones, which are known up to signs and what they pass on."""
 
-    def passed(self, chain: Chain, turns: int, points: Sequence[Point]) -> Found | tuple[Chain, list[Surface]]:
+    def passed(self, chain: Chain, turns: int, signs: Signs | None) -> Found | tuple[Chain, list[Surface]]:
         """What is known of open layers by the units of this one behind them, and surfaces of it; or one more of them.
 
-        The network, if this layer is the last. ``points``: gradients behind the layers in front of the open ones.
+        The network, if this layer is the last. ``signs``: gradients behind the layers in front of the open ones.
         """
         at, k, quiet = self.at, len(self.at.known.layers) + 1, 0
+        points = [] if signs is None else signs.gradients.points
         for turn in range(turns):
             self.look(chain.rare(_CHORDS, at.rng) if turn % 2 else None, quiet, turn)
             before = len(self.surfaces)
@@ -79,8 +77,9 @@ class Unsettled(Next):
                 self.surfaces, at.rng, self.local, points
             )
             if found is not None and self.all_of(found.chain.front):
-                at.doubtful |= not found.right
-                at.say_layer(len(found.chain.front.layers), found.shown, found.on, found.open)
+                found, open_, sure = self.confirmed(chain.front, found, signs)
+                at.doubtful |= not (found.right and sure) or open_ > 0
+                at.say_layer(len(found.chain.front.layers), found.shown, found.on, open_)
                 return found.chain, found.surfaces
             if quiet > _SILENT:
                 break
@@ -96,7 +95,21 @@ class Unsettled(Next):
         if not units or fewer is not None:
             raise Stop(f"layer {len(chain.front.layers) + 1}: the signs of its units stay open; some may always be on")
         V, c, _ = arrays(units)
-        return Chain(chain.front, [*chain.layers, (V, c)], chain.hidden), []
+        return Chain(chain.front, [*chain.layers, (V, c)], chain.hidden, chain.kinks), []
+
+    def confirmed(self, front: Known, found: Settled, signs: Signs | None) -> tuple[Settled, int, bool]:
+        """The layer behind ``front`` that was settled, with the weights that no kink shows; how many of them are open.
+
+        And whether it explains all gradients.
+        """
+        before, self.at.known = self.at.known, front
+        try:
+            (W, b), more = found.chain.front.layers[-1], found.chain.front.width - found.shown
+            hidden = np.vstack([found.hidden, np.zeros((more, front.width), dtype=bool)])
+            W, b, open_, sure = (signs or Signs(self.at)).confirmed(W, b, hidden, [*found.kinks, *[()] * more])
+        finally:
+            self.at.known = before
+        return found.with_layer(W, b) if hidden.any() else found, int(open_.sum()), sure
 
     def all_of(self, known: Known) -> bool:
         """Whether the box depends on nothing but these layers, also next to some of the kinks behind them."""
@@ -114,6 +127,8 @@ class Unsettled(Next):
             if not all(there):
                 V, c = chain.layers[i]
                 self.at.tell(f"   {len(c) - sum(there)} units of open layer {i + 1} are further behind")
-                hidden = chain.hidden if i or chain.hidden is None else chain.hidden[there]
-                return Chain(chain.front, [*chain.layers[:i], (V[there], c[there])], hidden)
+                hidden, kinks = chain.hidden, chain.kinks
+                if i == 0 and hidden is not None:
+                    hidden, kinks = hidden[there], [some for some, is_there in zip(kinks, there) if is_there]
+                return Chain(chain.front, [*chain.layers[:i], (V[there], c[there])], hidden, kinks)
         return None

@@ -103,8 +103,7 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
             return behind(at, V, c, free, turns)
         precise = True
         if xi is None:
-            gradients = None if search.signs is None else search.signs.gradients
-            passed = settled(at, units, free, turns, _DEPTH, gradients)
+            passed = settled(at, units, free, turns, _DEPTH, search.signs)
             if isinstance(passed, Found):
                 return passed
             begun = passed

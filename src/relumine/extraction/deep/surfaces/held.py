@@ -123,8 +123,7 @@ class Held:
         found = shown(ask, surface, places, SLACK)
         if found.score < SHARE or len(found.hits) < _ENOUGH:
             return None
-        better = sharpened(surface, found.hits)
-        return None if better is None else better.settled()
+        return sharpened(surface, found.hits)
 
     def compare(self) -> None:
         """Ask for older surfaces on both sides of newer ones: what is missing on one side is further behind."""

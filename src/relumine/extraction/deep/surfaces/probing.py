@@ -194,7 +194,7 @@ def sharpened(surface: Surface, hits: list[Array]) -> Surface | None:
     if solved is None:
         return None
     both.theta, both.error = solved
-    return both
+    return both.settled()  # a weight that only points left out have shown is not seen any more
 
 
 def alike(one: Surface, two: Surface) -> bool:
