@@ -151,6 +151,11 @@ class Queries:
         """Rows with an answer."""
         return len(self.log) - self._aside
 
+    @property
+    def left(self) -> int:
+        """How many more rows may be asked."""
+        return self.budget - self.count
+
     def ask(self, X: Array, keep_going: Callable[[], bool] = lambda: True) -> None:
         """Ask for the rows of X and remember the answers; saved also if this ends with an error or Ctrl-C."""
         size = min(self.batch, max(1, -(-len(X) // self.manner.workers)))
@@ -184,7 +189,7 @@ class Queries:
         keys = [hash(row.tobytes()) for row in X]
         new = [i for i, key in enumerate(keys) if key not in self._index]
         if new:
-            if len(new) > self.budget - self.count:
+            if len(new) > self.left:
                 raise Ended(f"the budget of {self.budget} rows is spent")
             self.ask(X if len(new) == len(X) else X[new], lambda: not self.run.over)
             if self.run.over and any(keys[i] not in self._index for i in new):

@@ -16,6 +16,6 @@ TRUTH = rl.planted.deep((30, 10, 10, 10, 10, 1), rng=0)
 def inquiry(layers: int = 2) -> Inquiry:
     """Asks TRUTH, of which so many layers are known."""
     run = Run.of(rng=1)
-    at = Inquiry(Asked(TRUTH, run.rng, np.inf, lambda: False), TRUTH.d, run)
+    at = Inquiry(Asked(TRUTH, run.rng, np.inf, lambda: ""), TRUTH.d, run)
     at.known = Known(TRUTH.d, TRUTH.hidden[:layers])
     return at

@@ -28,7 +28,7 @@ def network(sizes=(10, 8, 7, 6, 1), seed=1):
 
 
 def inquiry(truth, n=4000):
-    at = Inquiry(Asked(truth, np.random.default_rng(0), np.inf, lambda: False), truth.d, Run.of(0))
+    at = Inquiry(Asked(truth, np.random.default_rng(0), np.inf, lambda: ""), truth.d, Run.of(0))
     at.known = Known(truth.d, truth.layers)
     at.ask.values(np.random.default_rng(3).normal(size=(n, truth.d)))
     at.pool = at.ask.data()

@@ -41,7 +41,7 @@ def test_units_that_share_what_is_linear_at_most_inputs_are_told_apart() -> None
     V[1], V[4] = W[1] + shift / a[1], W[4] - shift / a[4]
     net = rl.DeepNetwork(truth.layers, Network(V, b, a, c=truth.head.c))
     run = Run.of(rng=3)
-    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False, True), 12, run)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: "", True), 12, run)
     rows = at.rows(4000)
     off = error(net, *rows)
     assert np.median(off) < 1e-12

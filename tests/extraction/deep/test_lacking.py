@@ -33,7 +33,7 @@ def with_a_unit_always_on(but=-1.2, bias=0.4):
 def behind_two_layers(truth, rng):
     """The box with the first two layers known, and the units of the third, up to signs, but for one."""
     run = Run.of(rng=rng)
-    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False), truth.d, run)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: ""), truth.d, run)
     at.known = Known(truth.d, truth.hidden[:2])
     W, b = truth.hidden[2]
     flip = np.random.default_rng(5).choice([-1.0, 1.0], size=len(b))

@@ -21,7 +21,7 @@ from relumine.run import Run
 
 
 def asked(f):
-    return Asked(f, np.random.default_rng(0), np.inf, lambda: False, True)
+    return Asked(f, np.random.default_rng(0), np.inf, lambda: "", True)
 
 
 @pytest.mark.parametrize("rng", [6, 10, 11])
@@ -70,7 +70,7 @@ def test_rows_beside_others_are_remembered_only_while_there_are_few(monkeypatch)
 def test_rows_inside_a_basis_are_remembered_by_their_coordinates():
     rng = np.random.default_rng(2)
     basis, far = np.linalg.qr(rng.normal(size=(9, 2)))[0], rng.normal(size=(3, 9))
-    f = Asked(lambda X: X.sum(axis=1), rng, np.inf, lambda: False, True)
+    f = Asked(lambda X: X.sum(axis=1), rng, np.inf, lambda: "", True)
     f(far)
     f.basis = basis
     inside, mark = rng.normal(size=(4, 2)), f.mark
@@ -103,7 +103,7 @@ def test_units_are_measured_again_where_there_is_room():
 
 
 def test_chords_end_where_answers_have_no_digits():
-    f = Asked(lambda X: X[:, 0], np.random.default_rng(0), np.inf, lambda: False, True, lambda X: X[:, 0] < 2.0)
+    f = Asked(lambda X: X[:, 0], np.random.default_rng(0), np.inf, lambda: "", True, lambda X: X[:, 0] < 2.0)
     starts = np.array([[-4.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-300.0, 1.0]])
     ends = np.array([[4.0, 0.0], [1.0, 1.0], [5.0, 0.0], [300.0, 1.0]])
     some, a, b = f.within(starts, ends, 1.0)
@@ -118,7 +118,7 @@ def test_chords_end_where_answers_have_no_digits():
 
 
 def test_rows_with_digits_are_drawn_nearer_where_there_are_few():
-    f = Asked(lambda X: X[:, 0], np.random.default_rng(0), np.inf, lambda: False, True, lambda X: (X**2).sum(1) < 0.5)
+    f = Asked(lambda X: X[:, 0], np.random.default_rng(0), np.inf, lambda: "", True, lambda X: (X**2).sum(1) < 0.5)
     X, Y = Inquiry(f, 5, Run.of(rng=0)).drawn(50, lambda n: 1.0)
     assert len(X) == len(Y) == 50
     assert ((X**2).sum(axis=1) < 0.5).all()
@@ -147,7 +147,7 @@ def test_rows_that_confirm_a_large_network_are_not_in_its_fit(monkeypatch):
     """Those asked to check it before it is refined stay out of that fit, too."""
     truth = rl.planted.deep((12, 6, 5, 1), rng=4).scaled()
     run = Run.of(rng=0)
-    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False, True), 12, run)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: "", True), 12, run)
     at.rows(50)
     at.mark = at.ask.mark
     at.ask(at.rng.normal(size=(40, 12)))
@@ -183,7 +183,7 @@ def test_a_unit_that_random_rows_hardly_show_off_gets_rows_of_its_own(monkeypatc
     b[2] -= (Known(12, truth.layers)(X) @ truth.head.W[2] + b[2]).min()
     truth = rl.DeepNetwork(truth.layers, truth.head.replace(b=b))
     run = Run.of(rng=0)
-    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False, True), 12, run)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: "", True), 12, run)
     start = rl.DeepNetwork.of([(W + 1e-6 * at.rng.normal(size=W.shape), b) for W, b in truth.maps])
     monkeypatch.setattr(confirm, "SMALL", 0)
     found = confirm._refined(at, start, at.ask.mark)
@@ -194,7 +194,7 @@ def test_where_every_weight_is_known_nothing_is_fitted_to_rows_that_differ(monke
     """They show units that are missing, and to fit the others to them takes minutes for many outputs."""
     truth = rl.planted.deep((12, 8, 6, 1), rng=4).scaled()
     run = Run.of(rng=0)
-    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False, True), 12, run)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: "", True), 12, run)
     at.known = Known(12, truth.layers)
     at.rows(400)
     monkeypatch.setattr(last, "minimise", None)
@@ -206,7 +206,7 @@ def test_where_every_weight_is_known_nothing_is_fitted_to_rows_that_differ(monke
 def test_a_unit_that_is_there_twice_is_one_and_two_that_differ_stay():
     truth = rl.planted.deep((12, 6, 5, 1), rng=4).scaled()
     run = Run.of(rng=0)
-    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False, True), 12, run)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: "", True), 12, run)
     at.rows(400)
     head = truth.head
     a = np.append(np.where(np.arange(5) == 1, 0.3, 1.0) * head.a, 0.7 * head.a[1])

@@ -10,12 +10,14 @@ from typer.testing import CliRunner
 import relumine as rl
 import relumine.report
 from relumine.cli import app
+from relumine.extraction.deep import whole
 from relumine.extraction.deep.asking.box import Asked
 from relumine.extraction.deep.asking.depth import is_deep
 from relumine.extraction.deep.asking.inquiry import Inquiry
 from relumine.extraction.deep.asking.kinks import segments
 from relumine.extraction.deep.asking.witnesses import Chord, witnesses_of
 from relumine.extraction.deep.behind.wide import oriented
+from relumine.extraction.deep.by_layers import Rest
 from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.known.places import chords
@@ -98,7 +100,7 @@ def test_a_surface_followed_is_the_unit_s():
     truth = rl.planted.deep((4, 7, 5, 1), rng=2)
     (W, b), (A, e) = truth.hidden
     lift, rng = Lift(Known(4), W, b), np.random.default_rng(0)
-    ask = Asked(truth, rng, np.inf, lambda: False)
+    ask = Asked(truth, rng, np.inf, lambda: "")
     ends = rng.normal(size=(40, 4))
     z = truth.activations_before(ends, 1) @ A[0] + e[0]
     lo, hi = ends[z < 0.0][0], ends[z > 0.0][0]
@@ -124,7 +126,7 @@ def test_where_all_units_in_front_are_off_there_is_no_surface_and_nothing_odd_is
     at = (off[None], surface.lift.all.regions(off[None]))
     assert not onto(surface.lift, surface.theta[None], surface.s[None], off[None], -W[:1], np.array([0]), at)[1].any()
     asked = []
-    ask = Asked(lambda X: (asked.append(X), np.abs(X[:, 0]))[1], np.random.default_rng(0), np.inf, lambda: False)
+    ask = Asked(lambda X: (asked.append(X), np.abs(X[:, 0]))[1], np.random.default_rng(0), np.inf, lambda: "")
     corner, found = bends(ask, [np.full(3, np.nan), 0.1 * W[0]], [W[0], W[0]])
     assert corner is None
     np.testing.assert_allclose(found, 0.0, atol=1e-12)
@@ -234,13 +236,57 @@ def test_half_way_the_rest_can_be_asked():
     assert found.rest.activations(X).shape == (5, 10)
 
 
+def test_time_and_rows_are_kept_for_a_last_check(monkeypatch):
+    """Fresh rows must be able to contradict the layers, also where the limit ended the search."""
+    truth, last = rl.planted.deep((20, 10, 10, 10, 1), rng=0), []
+
+    def counted(at):
+        before = at.ask.count
+        layers = _certain(at)
+        last.append(at.ask.count - before)
+        return layers
+
+    monkeypatch.setattr(whole, "_certain", counted)
+    box = Counted(truth)
+    found = rl.extract(box, dim=20, rng=0, budget=9000, on_failure="return")
+    assert "the budget of rows is spent" in found.message
+    assert box.rows <= 9000
+    assert found.rest.layers
+    assert last.pop() > 100
+    assert len(found.rest.checked) == len(found.rest.layers)
+    assert min(found.rest.checked) > 20
+    monkeypatch.setattr(whole, "_SPARED", 1.0)  # all that is left
+    found = extract_deep(truth, 20, Run.of(0, seconds=10.0))
+    assert found.stopped
+    assert (found.reason, found.known) == ("the time is up", ())
+
+
+def test_what_is_left_is_told_in_a_line():
+    rest = Rest(((np.zeros((3, 9)), np.zeros(3)),), "the time is up", abs, (np.zeros((2, 3)), np.zeros(2)))
+    assert repr(rest) == "Rest(behind 1 layer of 3 units, and planes of 2 more; ended: the time is up)"
+
+
+def test_a_move_that_no_layer_in_front_sees_tells_nothing_of_the_last():
+    truth = rl.planted.deep((20, 10, 10, 1), rng=0)
+    (W, b), second = truth.hidden
+    run = Run.of(0)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: ""), 20, run)
+    assert at.complete(Known(20, ((W, b),)))
+    assert at.checked[1] == 25  # 20 inputs, 10 units: every move
+    passes_all = (np.eye(10), np.zeros(10))
+    assert at.complete(Known(20, ((W, b), passes_all)))  # true, but nothing could have shown otherwise
+    assert at.checked[2] == 0
+    assert at.complete(Known(20, ((W, b), second)))
+    assert at.checked[2] > 10
+
+
 @pytest.mark.parametrize("missing", [None, 0, 5])
 def test_a_layer_that_lacks_a_unit_is_not_called_certain(missing):
     truth = rl.planted.deep((20, 10, 10, 8, 1), rng=1).scaled()
     first, (W2, b2) = truth.hidden[:2]
     keep = np.arange(10) != (-1 if missing is None else missing)
     run = Run.of(0)
-    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False), 20, run)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: ""), 20, run)
     at.known = Known(20, (first, (W2[keep], b2[keep])))
     charts, starts, ends = chords(at.known, 12, at.rng)
     found = segments(at.ask, starts, ends, 1.0, 8000)

@@ -97,7 +97,7 @@ def test_what_turns_a_unit_off_stands_in_place_of_a_weight(rng):
 
 
 def inquiry(truth, X):
-    at = Inquiry(Asked(truth, np.random.default_rng(0), np.inf, lambda: False), truth.d, Run.of(0))
+    at = Inquiry(Asked(truth, np.random.default_rng(0), np.inf, lambda: ""), truth.d, Run.of(0))
     at.known = Known(truth.d, truth.layers)
     at.ask.values(X)
     at.pool = at.ask.data()
@@ -167,7 +167,7 @@ def test_what_is_no_unit_is_left_alone():
         return truth(X) + 0.1 * np.maximum(X[:, 0] - 1.8, 0.0) ** 2
 
     at = inquiry(truth, np.random.default_rng(0).normal(size=(2000, 8)))
-    at.ask = Asked(box, np.random.default_rng(0), np.inf, lambda: False)
+    at.ask = Asked(box, np.random.default_rng(0), np.inf, lambda: "")
     at.ask.values(np.random.default_rng(0).normal(size=(2000, 8)))
     mark = at.ask.mark
     assert completed(at, truth, 1e-9) is truth

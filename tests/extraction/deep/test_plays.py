@@ -23,7 +23,7 @@ def both_on(X):
 
 def inquiry(truth, keep):
     """The rows asked so far are those of some that ``keep`` allows."""
-    at = Inquiry(Asked(truth, np.random.default_rng(0), np.inf, lambda: False), truth.d, Run.of(0))
+    at = Inquiry(Asked(truth, np.random.default_rng(0), np.inf, lambda: ""), truth.d, Run.of(0))
     X = np.random.default_rng(1).normal(size=(600, truth.d))
     at.ask.values(X[keep(X)])
     return at

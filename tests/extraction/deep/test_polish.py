@@ -52,7 +52,7 @@ def test_what_no_gradient_shows_stays_as_it_is() -> None:
 
 def inquiry() -> Inquiry:
     run = Run.of(rng=0)
-    at = Inquiry(Asked(TRUTH, run.rng, np.inf, lambda: False, True), 30, run)
+    at = Inquiry(Asked(TRUTH, run.rng, np.inf, lambda: "", True), 30, run)
     at.rows(10)
     return at
 

@@ -24,7 +24,7 @@ TRUTH = rl.planted.deep((6, 5, 4, 1), rng=3)
 
 def inquiry(truth, keep):
     """The rows asked so far, and those to fit, are those of some that ``keep`` allows."""
-    at = Inquiry(Asked(truth, np.random.default_rng(0), np.inf, lambda: False), truth.d, Run.of(0))
+    at = Inquiry(Asked(truth, np.random.default_rng(0), np.inf, lambda: ""), truth.d, Run.of(0))
     X = np.random.default_rng(1).normal(size=(2000, truth.d))
     at.ask.values(X[keep(X)])
     at.pool = at.ask.data()

@@ -24,7 +24,7 @@ TRUTH = rl.planted.deep((8, 6, 5, 4, 1), rng=5).scaled()
 
 def inquiry(truth):
     run = Run.of(0)
-    return Inquiry(Asked(truth, run.rng, np.inf, lambda: False), truth.d, run)
+    return Inquiry(Asked(truth, run.rng, np.inf, lambda: ""), truth.d, run)
 
 
 def sides(net, X):

@@ -108,7 +108,7 @@ def test_a_weight_between_units_that_are_seldom_on_together_is_found():
     """Weights that count at few of the random inputs, and at no corner near the others."""
     truth = rl.planted.deep([784, *[8] * 8, 1], rng=84000)
     run = Run.of(rng=3)
-    at = Inquiry(Asked(lambda X: truth(X), run.rng, np.inf, lambda: False), 784, run)
+    at = Inquiry(Asked(lambda X: truth(X), run.rng, np.inf, lambda: ""), 784, run)
     at.known = Known(784, truth.hidden[:2])
     with at.within(np.linalg.qr(truth.hidden[0][0].T)[0]):
         gradients, some = Gradients(at), [0, 1, 2, 3, 4, 5, 7]  # no input turns the other one on
@@ -275,7 +275,7 @@ def test_a_unit_that_is_on_at_one_input_in_a_thousand_is_missed():
     W[6] -= 0.09 * np.linalg.norm(W[6])
     truth = rl.DeepNetwork((*others[:2], (W, b), *others[3:]), TRUTH.head)
     run = Run.of(rng=1)
-    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: False), truth.d, run)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: ""), truth.d, run)
     at.known = Known(truth.d, truth.hidden[:2])
     on = at.known(3.0 * np.random.default_rng(2).normal(size=(20_000, 30))) @ W[6] + b[6] > 0.0
     assert 0 < on.sum() < 30

@@ -20,7 +20,7 @@ from relumine.run import Run
 
 
 def asked(f, seed=0):
-    return Asked(f, np.random.default_rng(seed), np.inf, lambda: False)
+    return Asked(f, np.random.default_rng(seed), np.inf, lambda: "")
 
 
 def kink(z, X):

@@ -32,12 +32,19 @@ class Rest:
     ``layers``: (W, b) of the first layers, input side first; ``reason``: why the next one was not found. Called with
     activations (n, m) of the last of them, it asks the box at inputs that have these activations. ``unsigned``: (W, b)
     of the units of the next layer, rows of length one, if their planes were found, but not on which side each is on.
+    ``checked``: for each layer, at how many places a unit that it lacks would have shown, if it is on there; none did.
     """
 
     layers: tuple[tuple[Array, Array], ...]
     reason: str
     ask: Callable[[Array], Array] = field(repr=False)
     unsigned: tuple[Array, Array] | None = None
+    checked: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        units = ", ".join(str(len(b)) for _, b in self.layers) or "no"
+        planes = "" if self.unsigned is None else f", and planes of {len(self.unsigned[1])} more"
+        return f"Rest(behind {counted(len(self.layers), 'layer')} of {units} units{planes}; ended: {self.reason})"
 
     def activations(self, X: ArrayLike) -> Array:
         """What the known layers make of the rows of X."""
@@ -69,7 +76,14 @@ def by_layers(
     digits = None if log.link is None else lambda Z: log.digits(domain.rows(Z))
     grid = 0.0 if log.link is None else log.link.grid
     found = extract_deep(
-        lambda Z: log.answers(domain.rows(Z)), domain.d, run, plain=log.plain, lines=lines, digits=digits, grid=grid
+        lambda Z: log.answers(domain.rows(Z)),
+        domain.d,
+        run,
+        plain=log.plain,
+        lines=lines,
+        digits=digits,
+        grid=grid,
+        left=lambda: log.left,
     )
     layers = _to_user(found.known, domain)
     if found.exact and found.network is not None:
@@ -83,7 +97,8 @@ def by_layers(
         unsigned = found.unsigned
         if unsigned is not None and not layers:
             (unsigned,) = _to_user((unsigned,), domain)
-        rest = Rest(layers, found.reason, log.answers, unsigned) if layers or unsigned is not None else None
+        some = layers or unsigned is not None
+        rest = Rest(layers, found.reason, log.answers, unsigned, found.checked) if some else None
     e = _evidence(network, found, layers, depth, widths)
     if found.exact:
         e = replace(e, repeats=log.apart(_AGAIN) <= _REPEATS)
@@ -114,6 +129,8 @@ def _evidence(
         certain = tuple(len(b) for _, b in layers)
         ended, reason = (found.reason, "") if found.stopped else ("", found.reason)
         sides = 0 if found.unsigned is None else len(found.unsigned[1])
+        if layers:
+            notes += (_checks(found.checked),)
         return BoxEvidence(layers=certain, sides=sides, notes=notes, open=unshown, ended=ended, reason=reason)
     has: tuple[int, ...] = getattr(network, "widths", (network.m,))
     other = ""
@@ -129,6 +146,18 @@ def _evidence(
         open=unshown,
         notes=notes,
     )
+
+
+def _checks(checked: tuple[int, ...]) -> str:
+    """At how many places each of the layers could have been contradicted, in words.
+
+    Examples
+    --------
+    >>> _checks((105, 0))
+    'a missing unit would have shown: of layer 1 at 105 places; of layer 2 only through units behind it'
+    """
+    where = [f"at {n:,} places" if n else "only through units behind it" for n in checked]
+    return "a missing unit would have shown: " + "; ".join(f"of layer {k} {at}" for k, at in enumerate(where, 1))
 
 
 def _to_user(layers: tuple[tuple[Array, Array], ...], domain: Domain) -> tuple[tuple[Array, Array], ...]:

@@ -37,6 +37,8 @@ _ATTEMPTS = 4  # times that candidates for a small layer are tried; the slow way
 _NEXT = 40  # kinks next to which it is asked whether the units of a small layer are all
 _WEIGHTS = 10_000  # of a first layer beyond which its units are measured again: smaller ones are polished later
 _FAR = 4  # times as many coordinates as the first layer has units, from which on open layers are followed in fewer
+# Of time and rows what is kept for a last check of the layers: so much, and at the most so many seconds and rows.
+_SPARED, _LONGEST, _LAST_ROWS = 0.05, 20.0, 5_000
 _OPEN = 6  # times that signs may stay open before the next layer is asked for them; at once where rows are dependent
 
 
@@ -58,6 +60,7 @@ def extract_deep(
     lines: list[Line] | None = None,
     digits: Callable[[Array], Mask] | None = None,
     grid: float = 0.0,
+    left: Callable[[], float] = lambda: np.inf,
 ) -> Found:
     """Every layer of a ReLU network behind ``ask``, (n, d) to (n,) or (n, q).
 
@@ -78,6 +81,8 @@ def extract_deep(
         Which rows have answers with digits: others are not asked. All of them by default.
     grid : float
         To multiples of which answers are rounded.
+    left : callable, optional
+        How many more rows may be asked.
 
     Examples
     --------
@@ -88,7 +93,14 @@ def extract_deep(
     (True, DeepNetwork(8-6-5-1, relu), True)
     """
     began = time.perf_counter()
-    asked = Asked(ask, run.rng, budget, lambda: run.over, plain, digits, grid)
+    seconds, spare = min(_SPARED * run.left, _LONGEST), min(_SPARED * left(), float(_LAST_ROWS))
+
+    def over() -> str:
+        if run.stop.is_set():
+            return "it was asked to stop"
+        return "the time is up" if run.left <= seconds else "the budget of rows is spent" if left() <= spare else ""
+
+    asked = Asked(ask, run.rng, budget, over, plain, digits, grid)
     at = Inquiry(asked, dim, run)
     try:
         what = kind(asked, dim, run.rng, bool(lines))
@@ -97,9 +109,13 @@ def extract_deep(
         result = _layers(at, lines or [])
     except (Stop, OutOfBudget, Ended, Unanswered) as reason:
         stopped = run.over or isinstance(reason, OutOfBudget | Ended)
+        seconds = spare = 0.0  # what was kept is for the last check
         certain = _certain(at)
         unsigned = at.unsigned if len(certain) == len(at.known.layers) else None
-        result = Found(None, certain, str(reason), 0, notes=at.notes, stopped=stopped, unsigned=unsigned)
+        checked = tuple(at.checked.get(k + 1, 0) for k in range(len(certain)))
+        result = Found(
+            None, certain, str(reason), 0, notes=at.notes, stopped=stopped, unsigned=unsigned, checked=checked
+        )
     result.queries, result.seconds, result.trace = asked.count, time.perf_counter() - began, at.trace
     return result
 

@@ -29,6 +29,7 @@ class OutOfBudget(Exception):
 class Asked:
     """ρ·f(x): several outputs as one by fixed random weights, so that what bends in any of them bends in this one.
 
+    ``over`` says why no more may be asked; nothing while it may.
     ``log`` holds the rows asked and their answers (n, q); of those `beside` others only the first. ``digits``: which
     rows have answers with digits, all if None: behind a link others are an error; ``grid``: to which those are rounded.
     ``basis`` Q (d, r): while it is set, rows are coordinates u of inputs x = Qu. The log holds x, ``inside`` holds u of
@@ -40,7 +41,7 @@ class Asked:
         ask: Callable[[Array], Array],
         rng: np.random.Generator,
         budget: float,
-        over: Callable[[], bool],
+        over: Callable[[], str],
         plain: bool | None = None,
         digits: Callable[[Array], Mask] | None = None,
         grid: float = 0.0,
@@ -60,8 +61,8 @@ class Asked:
             return np.zeros((0, self._q))
         if self.count + len(X) > self.budget:
             raise OutOfBudget(f"{self.budget:.0f} queries were allowed")
-        if self._over():
-            raise OutOfBudget("the time is up")
+        if why := self._over():
+            raise OutOfBudget(why)
         answer = np.asarray(self._ask(self._inputs(X)), dtype=np.float64)
         self.plain = answer.ndim == 1 if self._asked_for is None else self._asked_for
         Y = answer[:, None] if answer.ndim == 1 else answer

@@ -28,6 +28,7 @@ _KINKS = 40  # kinks next to which they are looked for: a missing unit shows at 
 _DRAWS, _SHARE, _NEARER = 24, 0.3, 0.7
 _STRETCHES, _HALVES = 4, 6  # stretches on which a missing unit is looked for, and times that they are halved
 OUT = 60.0  # distance from the origin over √d up to which rows are used: further out the errors of known layers show
+_MOVED = 1e-4  # of the activations in front of a layer, by how much a move must change them to tell anything of it
 _BEHIND = 3  # units found behind the known layers that make those certain
 
 
@@ -41,7 +42,8 @@ class Inquiry:
     ``pool`` is in coordinates of x itself, all others in those of the rows.
     ``certain``: the known layers that units behind them have confirmed; ``doubtful``: there were other candidates;
     ``quick``: those wait for their turn, before slow ways are taken; ``unsigned``: the units (V, c) of the next
-    layer, of which it is open on which side each is on.
+    layer, of which it is open on which side each is on. ``checked``: for each layer, at how many places a unit that it
+    lacks would have shown, if it was on there, and none did.
     """
 
     def __init__(self, asked: Asked, dim: int, run: Run) -> None:
@@ -50,6 +52,7 @@ class Inquiry:
         self.certain: tuple[tuple[Array, Array], ...] = ()
         self.doubtful = self.quick = False
         self.unsigned: tuple[Array, Array] | None = None
+        self.checked: dict[int, int] = {}
         self.beside: Pairs | None = None  # inputs at which the box saw more than known layers, and others at which not
         self._incomplete: tuple[tuple[Array, Array], ...] | None = None
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
@@ -158,20 +161,33 @@ class Inquiry:
 
     def _unmoved(self, known: Known, starts: list[Array]) -> bool:
         """Whether the answers stay the same under moves that the known layers cannot see; else where they do not."""
-        X, same = self.told(known, starts)
+        X, same, telling = self.told(known, starts)
         if not same.all() and same.any():
             self.beside = (X[~same], X[same])
+        if same.all():
+            self.count_checks(len(known.layers), int(telling.sum()))
         return bool(same.all())
 
-    def told(self, known: Known, starts: Sequence[Array]) -> tuple[Array, Mask]:
-        """Those of the inputs from which such a move can be made, and at which of them the answers stay the same."""
+    def count_checks(self, layer: int, places: int) -> None:
+        """A layer has passed at so many places; the largest number of a single look at it counts."""
+        self.checked[layer] = max(self.checked.get(layer, 0), places)
+
+    def told(self, known: Known, starts: Sequence[Array]) -> tuple[Array, Mask, Mask]:
+        """Those of the inputs from which such a move can be made, and at which of them the answers stay the same.
+
+        And which of the moves tell anything of the last layer: what is in front of it must change. Where its active
+        units show all that moves in front of them, only a move that no layer sees is left.
+        """
         moves = [(x, other) for x in starts if (other := known.unseen_move(x, self.rng)) is not None]
         X = np.reshape(moves, (-1, 2, self.dim))
         X = X[self.ask.digits(X.reshape(-1, self.dim)).reshape(-1, 2).all(axis=1)]
         if not len(X):
-            return X[:, 0], np.ones(0, dtype=bool)
+            return X[:, 0], np.ones(0, dtype=bool), np.ones(0, dtype=bool)
+        front = Known(self.dim, known.layers[:-1])
+        H = front(X.reshape(-1, self.dim)).reshape(len(X), 2, -1)
+        telling = np.abs(H[:, 0] - H[:, 1]).max(axis=1) > _MOVED * np.abs(H).max(axis=(1, 2))
         y = self.ask(X.reshape(-1, self.dim)).reshape(-1, 2)
-        return X[:, 0], np.asarray(np.abs(y[:, 0] - y[:, 1]) <= 1e-7 * (np.abs(y).max() + 1e-300))
+        return X[:, 0], np.asarray(np.abs(y[:, 0] - y[:, 1]) <= 1e-7 * (np.abs(y).max() + 1e-300)), telling
 
     def narrowed(self, known: Known) -> Pairs | None:
         """Short stretches, at one end of which the box sees more than is known and not at the other.
@@ -185,7 +201,7 @@ class Inquiry:
         good = np.array([good[np.linalg.norm(good - x, axis=1).argmin()] for x in out])
         for _ in range(_HALVES):
             for i, middle in enumerate(0.5 * (out + good)):
-                X, same = self.told(known, [middle])
+                X, same, _ = self.told(known, [middle])
                 if len(X):
                     (good if same[0] else out)[i] = middle
         return out, good

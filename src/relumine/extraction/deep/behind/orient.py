@@ -209,6 +209,8 @@ class Signs:
         if not whole and at.beside is not None:
             self.shown += list(at.beside[0])
             self.missing = at.narrowed(known)
+        if whole:
+            at.count_checks(len(known.layers), len(fits))
         at.tell(f"   {int(fits.sum())} of {len(fits)} gradients fit")
         at.tell(f"   {len(c)} units, the box depends on {'nothing' if whole else 'something'} more")
         return whole
@@ -227,6 +229,8 @@ class Signs:
         _, fits = self._far(V, c, xi, known)
         open_ = f"{int((~known).sum())} of {int(hidden.sum())} weights open"
         self.at.tell(f"   {open_}, {int(fits.sum())} of {len(fits)} gradients fit")
+        if fits.all():
+            self.at.count_checks(len(self.at.known.layers) + 1, len(fits))
         return V, c, ~known, bool(fits.all())
 
     def _far(self, V: Array, c: Array, xi: Array, seen: Mask) -> tuple[list[Point], Mask]:

@@ -50,7 +50,8 @@ class Found:
 
     ``network``: all of it, or None; ``known``: the layers that are certain (W, b), unit rows; ``reason``: how it ended;
     ``residual``: root mean square error over that of the spread, on ``confirmed`` fresh rows;
-    ``stopped``: time or budget ended the search; ``unsigned``: planes (V, c) of the next layer's units, sides open.
+    ``stopped``: time or budget ended the search; ``unsigned``: planes (V, c) of the next layer's units, sides open;
+    ``checked``: for each of the layers that are certain, at how many places a missing unit would have shown.
     """
 
     network: DeepNetwork | None
@@ -65,6 +66,7 @@ class Found:
     seconds: float = 0.0
     stopped: bool = False
     unsigned: tuple[Array, Array] | None = None
+    checked: tuple[int, ...] = ()
 
     @property
     def exact(self) -> bool:

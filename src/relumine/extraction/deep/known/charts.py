@@ -180,8 +180,7 @@ class Chart:
             return -most, most
         room = self.rows @ (self.centre if x is None else x) + self.offsets
         speed = self.rows @ direction
-        with np.errstate(divide="ignore"):
-            t = -room / speed
-        forward = float(np.min(t[speed < 0.0], initial=most))
-        backward = float(np.max(t[speed > 0.0], initial=-most))
+        ahead, behind = speed < 0.0, speed > 0.0  # a unit that nothing in front moves has no plane
+        forward = float(np.min(-room[ahead] / speed[ahead], initial=most))
+        backward = float(np.max(-room[behind] / speed[behind], initial=-most))
         return backward, forward
