@@ -12,7 +12,7 @@ from relumine.extraction.deep.behind.passing import Chain, Settled, kept, mostly
 from relumine.extraction.deep.ending.confirm import Found
 from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Known
-from relumine.extraction.deep.surfaces.again import SHARE
+from relumine.extraction.deep.surfaces.again import SHARE, measured_again
 from relumine.extraction.deep.surfaces.held import SLACK
 from relumine.extraction.deep.surfaces.probing import all_shown, chosen
 from relumine.extraction.deep.surfaces.surface import Surface
@@ -98,18 +98,20 @@ class Unsettled(Next):
         return Chain(chain.front, [*chain.layers, (V, c)], chain.hidden, chain.kinks), []
 
     def confirmed(self, front: Known, found: Settled, signs: Signs | None) -> tuple[Settled, int, bool]:
-        """The layer behind ``front`` that was settled, with the weights that no kink shows; how many of them are open.
+        """The layer behind ``front`` that was settled, measured again; how many weights that no kink shows are open.
 
-        And whether it explains all gradients.
+        And whether it explains all gradients, and the box bends all over its units.
         """
         before, self.at.known = self.at.known, front
         try:
             (W, b), more = found.chain.front.layers[-1], found.chain.front.width - found.shown
             hidden = np.vstack([found.hidden, np.zeros((more, front.width), dtype=bool)])
             W, b, open_, sure = (signs or Signs(self.at)).confirmed(W, b, hidden, [*found.kinks, *[()] * more])
+            self.at.known = Known(front.d, (*front.layers, (W, b)))
+            sure = measured_again(self.at) and sure
+            return found.with_layer(*self.at.known.layers[-1]), int(open_.sum()), sure
         finally:
             self.at.known = before
-        return found.with_layer(W, b) if hidden.any() else found, int(open_.sum()), sure
 
     def all_of(self, known: Known) -> bool:
         """Whether the box depends on nothing but these layers, also next to some of the kinks behind them."""

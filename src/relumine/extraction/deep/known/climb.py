@@ -93,6 +93,23 @@ def lowest(net: DeepNetwork, w: Array, count: int, rng: np.random.Generator) -> 
     return climbed(net, start, score, rng).X
 
 
+def both_sides(known: Known, T: Array, units: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Inputs on both sides of units with the rows T (n, width + 1) behind the known layers.
+
+    Each with the one of ``units`` in front on: random inputs, where there are such; else the climb looks for them.
+    """
+    X = rng.normal(size=(_MANY, known.d)) * 2.0 ** rng.uniform(-2.0, 4.0, size=(_MANY, 1))
+    H = known(X)
+    T = T / np.linalg.norm(T, axis=1, keepdims=True)
+    front, net = np.eye(T.shape[1])[units], headless(known)
+    down, up = furthest(net, front - T, rng), furthest(net, front + T, rng)
+    for ends, side in ((down, -1.0), (up, 1.0)):
+        for i, (theta, j) in enumerate(zip(T, units)):
+            here = np.flatnonzero((H[:, j] > 0.0) & (side * (H @ theta[:-1] + theta[-1]) > 0.0))
+            ends[i] = X[rng.choice(here)] if len(here) else ends[i]
+    return down, up
+
+
 def corners(known: Known, count: int, rng: np.random.Generator) -> Array:
     """Inputs (count, d) at which the activations of the last known layer go furthest in some direction."""
     ways = directions(known.width, count, rng)

@@ -25,6 +25,7 @@ _SHARP = 1e-8  # least change by a bend over the size of the answers: seven digi
 _STRAIGHT = 8.0 * ROUNDING  # largest departure from a straight line, over the size of the answers, that is none
 _OUT = 30.0  # distance from the origin over √d up to which places are asked
 _STRAY, _ROUND = 30.0, 1e-12  # how far off a kink may be, over half of the others; and that which is rounding
+_STEPS = 30  # of least squares: with 3, one kink of another unit among 50 cost five digits
 # How far apart two surfaces of one unit may be, θ of length one: some were 2e-6 from the truth, and said 1e-8.
 _ALIKE = 1e-4
 _SIDES = 3  # places on each side of every other surface
@@ -218,22 +219,26 @@ def united(one: Surface, two: Surface) -> Surface:
     return sharpened(both, other.points) or better
 
 
-def corrected(surface: Surface, hits: list[Array], error: float) -> Array:
-    """θ, so far right up to ``error``, from these kinks: δ of least |F(θ + δ)|²/σ² + |δ|²/error², rows of F = φ/‖φ‖.
+def corrected(surface: Surface, hits: list[Array], error: float | Array) -> Array:
+    """θ, so far right up to ``error``, from these kinks: δ of least Σ w|F(θ + δ)|²/σ² + |δ|²/error², rows of F = φ/‖φ‖.
 
-    Weights that hardly count at any of the kinks stay as they are.
+    Weights that hardly count at any of the kinks stay as they are. A kink of another unit that happens to be close is
+    no smaller than ``error``, but all others come closer with each step; with w = 1/(1 + (F·θ/2σ)²) its part vanishes.
     """
     theta = surface.theta / np.linalg.norm(surface.theta)
     if not hits:
         return theta
     F = surface.lift(np.array(hits), surface.s)
     F = F / np.linalg.norm(F, axis=1, keepdims=True)
-    for _ in range(3):
+    for _ in range(_STEPS):
         off = _off(F, theta)
         sigma = max(float(np.median(off)), _ROUND)
-        use = F[off <= _STRAY * sigma]
-        A = np.vstack([use / sigma, np.eye(len(theta)) / error])
-        theta = theta + np.linalg.lstsq(A, np.append(-use @ theta / sigma, np.zeros(len(theta))), rcond=None)[0]
+        use = F / (sigma * np.hypot(1.0, off / (2.0 * sigma)))[:, None]
+        A = np.vstack([use, np.diag(np.broadcast_to(1.0 / np.asarray(error), theta.shape))])
+        step = np.linalg.lstsq(A, np.append(-use @ theta, np.zeros(len(theta))), rcond=None)[0]
+        theta = theta + step
+        if np.linalg.norm(step) <= _ROUND:
+            break
     return np.asarray(theta * np.linalg.norm(surface.theta))
 
 
