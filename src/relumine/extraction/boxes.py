@@ -6,19 +6,19 @@ import os
 import re
 import shlex
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
-from threading import Thread, Timer
+from threading import Timer
 from typing import Any
 
 import numpy as np
 
 from relumine.arrays import Array
+from relumine.extraction.callers import LONGEST
 from relumine.extraction.forms import estimator, features, is_estimator, is_keras, many_rows, named
 from relumine.extraction.onnx_double import in_double, telling
 from relumine.results import InvalidInput, MissingPackage
@@ -26,7 +26,6 @@ from relumine.results import InvalidInput, MissingPackage
 # Bytes a command may print for one call, and for each row besides: a box that prints without end must not fill the
 # memory. A number takes 25 bytes at most, so a row may have a thousand outputs.
 _MOST_OUTPUT, _MOST_PER_ROW = 1 << 24, 1 << 15
-_LONGEST = 1e6  # seconds that a thread can be made to wait: twelve days stand for no limit, which overflows
 
 
 @dataclass(frozen=True)
@@ -45,41 +44,6 @@ class Box:
     def rounded(self, X: Array) -> Array:
         """The rows as the box will see them: what is asked and what is remembered must be the same numbers."""
         return X if self.kind is np.float64 else X.astype(self.kind).astype(np.float64)
-
-
-def call(box: Box, X: Array, seconds: float) -> Any:
-    """One call, abandoned after so many seconds: it goes on in a thread that nobody waits for.
-
-    Whatever the box raises is raised here, ``SystemExit`` as a ``RuntimeError``: it ends the box, not the program.
-    """
-    (answer,) = calls(box, [X], seconds)
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
-
-
-def calls(box: Box, several: Sequence[Array], seconds: float) -> list[Any]:
-    """Calls at the same time, each in its thread: the answers in order, or what was raised instead of an answer."""
-    late = TimeoutError(f"no answer within {seconds:.3g} s" if seconds > 0.0 else "the time was over")
-    answers: list[Any] = [late] * len(several)
-
-    def work(i: int) -> None:
-        try:
-            answers[i] = box.ask(several[i])
-        except SystemExit as error:
-            answers[i] = RuntimeError(f"the box wanted to end the program (exit code {error.code!r})")
-        except BaseException as error:  # the thread has no one else to tell
-            answers[i] = error
-
-    threads = [
-        Thread(target=work, args=(i,), name=f"relumine box {box.name}", daemon=True) for i in range(len(several))
-    ]
-    end = time.monotonic() + min(max(seconds, 0.001), _LONGEST)
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(end - time.monotonic(), 0.0))
-    return [*answers]  # a copy: a call that was abandoned may still end
 
 
 @dataclass(frozen=True)
@@ -246,7 +210,7 @@ def _command(words: list[str], timeout: float) -> Box:
 def _bounded(process: subprocess.Popen[bytes], timeout: float, most: int) -> bytes:
     """What the command prints, as long as it is not too much and not too late."""
     assert process.stdout is not None
-    ended = Timer(min(timeout, _LONGEST), process.kill)
+    ended = Timer(min(timeout, LONGEST), process.kill)
     ended.start()
     try:
         printed = process.stdout.read(most + 1)

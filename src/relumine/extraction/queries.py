@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from relumine.arguments import is_number, one_of, positive, whole
 from relumine.arrays import Array, slices
 from relumine.extraction import saved
-from relumine.extraction.boxes import Box, Calling, call, calls
+from relumine.extraction.boxes import Box, Calling
+from relumine.extraction.callers import Callers
 from relumine.extraction.log import Log
 from relumine.links import Link
 from relumine.results import InvalidInput, RelumineError, counted
@@ -115,6 +117,7 @@ class Queries:
     def __init__(self, box: Box, dim: int, manner: Manner | None = None, seed: int = 0, run: Run | None = None) -> None:
         self.box, self.dim, self.manner, self.seed, self.run = box, dim, manner or Manner(), seed, run or Run.of()
         self.way, self.budget = "", 1 << 62
+        self._callers = Callers(f"box {box.name}")
         self.link: Link | None = None
         self._without_digits: list[Array] | None = None  # rows without, where that is an error
         self.resumed = False  # rows of another run
@@ -152,6 +155,11 @@ class Queries:
         return len(self.log) - self._aside
 
     @property
+    def _patience(self) -> float:
+        """Seconds that a call may take."""
+        return min(self.manner.timeout, self.run.left)
+
+    @property
     def left(self) -> int:
         """How many more rows may be asked."""
         return self.budget - self.count
@@ -179,7 +187,7 @@ class Queries:
             return [None]
         self._wait(0, sum(map(len, group)))
         self.calls += len(group)
-        return calls(self.box, [X.copy() for X in group], min(self.manner.timeout, self.run.left))
+        return self._callers([partial(self.box.ask, X.copy()) for X in group], self._patience)
 
     def answers(self, X: Array) -> Array:
         """The values (n, q) at the rows of X, NaN where a link has no digits; what was answered is not asked again."""
@@ -304,7 +312,7 @@ class Queries:
     def _values(self, X: Array) -> Array:
         """One call: an (n, q) array, NaN included; anything else is an error."""
         self.calls += 1
-        return self._checked(call(self.box, X.copy(), min(self.manner.timeout, self.run.left)), len(X))
+        return self._checked(self._callers.one(partial(self.box.ask, X.copy()), self._patience), len(X))
 
     def _checked(self, answer: Any, n: int) -> Array:
         if isinstance(answer, BaseException):
