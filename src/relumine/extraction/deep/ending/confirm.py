@@ -13,6 +13,7 @@ from relumine.extraction.deep.ending.large import rare, swept, with_slopes
 from relumine.extraction.deep.ending.linear import SMALL, contradiction, error, oriented, typical
 from relumine.extraction.deep.ending.missing import completed
 from relumine.extraction.deep.ending.plays import cornered, covering, idle, played, rejoined
+from relumine.extraction.deep.ending.twins import as_one
 from relumine.extraction.deep.known.charts import Known
 from relumine.fit.layers import minimise, rank
 
@@ -210,15 +211,24 @@ def _lean(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
 
 def _once(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
     """Each unit of the last layer once, if no row contradicts that: a polish may share one among two."""
-    less, (X, Y) = DeepNetwork(net.layers, net.head.merge(_TWICE)), at.near()
-    if less.head.m == net.head.m:
-        return net
-    if error(less, X, Y).max() > _OFF:
-        less = _fitted(at, less)
-    if error(less, X, Y).max() > contradiction(net, X, Y):
-        return net
-    at.tell(f"  {net.head.m - less.head.m} units were there twice")
-    return less
+    for _ in range(net.head.m):
+        fewer = [head for head in (net.head.merge(_TWICE), *as_one(net.head)) if head.m < net.head.m]
+        held = (_held(at, DeepNetwork(net.layers, head), net) for head in fewer)
+        less = next((one for one in held if one is not None), None)
+        if less is None:
+            break
+        at.tell(f"  {net.head.m - less.head.m} units were there twice")
+        net = less
+    return net
+
+
+def _held(at: Inquiry, less: DeepNetwork, net: DeepNetwork) -> DeepNetwork | None:
+    """A network with fewer units, polished; None where rows contradict it."""
+    X, Y = at.near()
+    if np.median(error(less, X, Y)) > _TWICE:
+        return None
+    less = less if error(less, X, Y).max() <= _OFF else _fitted(at, less)
+    return less if error(less, X, Y).max() <= contradiction(net, X, Y) else None
 
 
 def _joined(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
