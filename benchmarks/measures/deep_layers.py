@@ -29,8 +29,8 @@ FULL: Row = {
     "shapes": {"100-16×8-1": [100, *[16] * 8, 1], "784-8×8-1": [784, *[8] * 8, 1]},
     "files": ["acasxu_1_1", "unitary_100_200x3_10"],
     "networks": {
-        "random": [314000, 324000],
-        "trained from He's start": [314000, 324000],
+        "random": [314000],
+        "trained from He's start": [314000],
         "trained from PyTorch's start": [314000],
     },
     "seed": 314000,
