@@ -41,6 +41,9 @@ FULL: Row = {
         "784-32-32-1",
         "10-20-20-1",
         "5-15-10-1",
+        "20-8-8-8-8-1",
+        "25-15-10-8-6-1",
+        "40-12-12-12-12-1",
     ],
     "grows": ["8-12-10-6-1"],
     "files": ["2_deep_nn_32_2_2_1", "2_deep_nn_512_2_2_1", "2_deep_nn_1024_2_2_1"],
@@ -48,20 +51,23 @@ FULL: Row = {
     "trained": ["784-32-32-1", "784-64-64-1", "784-128-128-1"],
     "boxes": 100,
     "seeds": 5,
-    "first": 281000,
+    "first": 311000,
     "first_trained": 171000,
     "limit": 60.0,
     "limits": {
         "10-20-20-1": 300.0,
         "5-15-10-1": 300.0,
         "8-12-10-6-1": 300.0,
+        "20-8-8-8-8-1": 300.0,
+        "25-15-10-8-6-1": 300.0,
+        "40-12-12-12-12-1": 300.0,
         "digits": 120.0,
         "boxes": 300.0,
         "784-64-64-1": 180.0,
         "784-128-128-1": 600.0,
     },
 }
-BOXES = 282_000  # the first seed of the boxes: later than those on which what they show was mended
+BOXES = 312_000  # the first seed of the boxes: later than those on which what they show was mended
 NONE: Row = {"grows": [], "files": [], "digits": [], "trained": []}
 QUICK: Row = FULL | NONE | {"shapes": ["8-6-5-1"], "boxes": 0, "seeds": 1}
 NEAR = 1e-6  # error of a parameter up to which it is found
