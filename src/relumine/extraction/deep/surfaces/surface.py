@@ -189,8 +189,8 @@ class Surface:
 
         Two surfaces of one unit that were begun in different places may know different parts of θ.
         """
-        common = [x for x in other.points if self.certain(x)]
-        if sum(self.shows(x) for x in common) < max(_COMMON, _MOSTLY * len(common)):
+        F = self.lift(np.reshape(other.points, (-1, self.lift.known.d)), self.s)
+        if self.among(F).sum() < max(_COMMON, _MOSTLY * self.covers(F).sum()):
             return False
         both = Surface(self.lift, self.s, self.theta, self.seen, list(self.points), self.error, self.free)
         for x in other.points:
