@@ -218,6 +218,22 @@ def test_a_unit_is_on_where_the_others_explain_no_gradient():
         assert np.isnan(found[10]) or found[10] == 0.0
 
 
+def test_gradients_are_asked_for_on_the_side_of_a_unit_where_there_are_none():
+    at = inquiry()
+    (W, b), signs = TRUTH.hidden[2], Signs(at)
+    size = np.linalg.norm(W, axis=1)
+    units = [Unit(w / s, c / s, np.ones(10, dtype=bool), 0.0) for w, c, s in zip(W, b, size)]
+    signs.gradients.signs(W, b)
+    gradients = signs.gradients
+    gradients.points = [p for p in gradients.points if W[4] @ p.h + b[4] < 0.0]
+    gradients.left, gradients.new = 0, np.zeros(len(gradients.new), dtype=bool)
+    gradients.units = len(units)
+    found = signs.told(units, [])
+    assert found is not None
+    assert len(found[0]) == 10
+    assert found[1].min() == 1.0
+
+
 def test_a_surface_that_is_known_in_part_does_not_hide_the_signs_of_the_others(monkeypatch):
     """One further behind that was followed for a while: what it leaves open could explain nearly any gradient."""
     at = inquiry()

@@ -55,6 +55,7 @@ class Signs:
         self.missing: Pairs | None = None
         self.blind = 0  # times that kinks were looked for where weights count that none has shown
         self.asked = 0  # units with which gradients were asked for elsewhere
+        self.sought = 0  # units with which they were asked for on both sides of those whose sign was open
         self.tried = (0, 0)  # units beside which one more was looked for, and how often
         self.shown: list[Array] = []  # inputs at which the box depended on more than some set of units
 
@@ -123,7 +124,12 @@ class Signs:
             if xi is None or left.all():
                 return None
             self.open = True
-            xi = np.where(left, self.sides(V, c, xi, known, left), xi)
+            told = np.where(left, self.sides(V, c, xi, known, left), xi)
+            if (rare := np.isnan(told)).any() and self.sought < len(c):  # none of the points is on its other side
+                self.sought = len(c)
+                self.gradients.around(kept(self.at.known, V, c, known, self.at.rng)[rare], c[rare], _SIDE)
+                told = np.where(left, self.sides(V, c, xi, known, left), xi)
+            xi = told
             if np.isnan(xi).any():
                 return None
             if xi.all():
