@@ -60,9 +60,10 @@ def invisible(net: rl.DeepNetwork, rng: np.random.Generator) -> Invisible:
     return Invisible(dead, always, tuple(masks))
 
 
-def not_shown(net: rl.DeepNetwork, rng: np.random.Generator) -> tuple[list[int], tuple[Mask, ...]]:
-    """By random inputs, near and far: how many units of each layer some turn on; weights in play at none."""
-    X, units, masks, before = _inputs(net, rng), [], [], np.ones((_ROWS, net.d), dtype=bool)
+def not_shown(net: rl.DeepNetwork, rng: np.random.Generator, usual: bool = False) -> tuple[list[int], tuple[Mask, ...]]:
+    """How many units of each layer some random inputs turn on, near and far, or ``usual``; weights in play at none."""
+    X = rng.normal(size=(_ROWS, net.d)) if usual else _inputs(net, rng)
+    units, masks, before = [], [], np.ones((_ROWS, net.d), dtype=bool)
     for W, b in net.hidden:
         z = X @ W.T + b
         on, X = z > 0.0, np.maximum(z, 0.0)
