@@ -69,3 +69,28 @@ def test_rows_decide(both):
     assert found.head.m == (6 if both else 7)
     if both:
         assert rl.metrics.parameter_error(TRUTH, found) < 1e-9
+
+
+def test_a_unit_that_does_nothing_is_left_out():
+    """relu(−h_j) has a large weight, and is zero at every input."""
+    W, b = np.vstack([TRUTH.head.W, -np.eye(7)[FRONT]]), np.append(TRUTH.head.b, 1e-15)
+    net = rl.DeepNetwork(TRUTH.layers, TRUTH.head.replace(W=W, b=b, a=np.append(TRUTH.head.a, 3.0)))
+    run = Run.of(0)
+    at = Inquiry(Asked(TRUTH, run.rng, np.inf, lambda: ""), 9, run)
+    at.ask(at.rng.normal(size=(2000, 9)))
+    assert rl.metrics.parameter_error(TRUTH, _once(at, net)) < 1e-9
+
+
+def test_a_unit_that_one_row_turns_on_stays():
+    X = np.random.default_rng(0).normal(size=(2000, 9))
+    W, b = TRUTH.layers[0]
+    front = np.sort(np.maximum(X @ W.T + b, 0.0)[:, FRONT])
+    head = TRUTH.head
+    head = rl.Network(
+        np.vstack([head.W, np.eye(7)[FRONT]]), np.append(head.b, -front[-2:].mean()), np.append(head.a, 3.0)
+    )
+    truth = rl.DeepNetwork(TRUTH.layers, head)
+    run = Run.of(0)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: ""), 9, run)
+    at.ask(X)
+    assert _once(at, truth).head.m == 7

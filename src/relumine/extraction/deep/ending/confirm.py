@@ -10,7 +10,7 @@ from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.asking.inquiry import Inquiry, Pairs, turned
 from relumine.extraction.deep.ending.large import rare, swept, with_slopes
-from relumine.extraction.deep.ending.linear import SMALL, contradiction, error, oriented, typical
+from relumine.extraction.deep.ending.linear import SMALL, contradiction, error, oriented, sized, typical
 from relumine.extraction.deep.ending.missing import completed
 from relumine.extraction.deep.ending.plays import cornered, covering, idle, played, rejoined
 from relumine.extraction.deep.ending.twins import as_one
@@ -210,16 +210,30 @@ def _lean(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
 
 
 def _once(at: Inquiry, net: DeepNetwork) -> DeepNetwork:
-    """Each unit of the last layer once, if no row contradicts that: a polish may share one among two."""
+    """Each unit of the last layer once, if no row contradicts that: a polish may share one among two.
+
+    And without those that no row shows: relu(−h_j) is a unit with a large weight, and nothing.
+    """
     for _ in range(net.head.m):
-        fewer = [head for head in (net.head.merge(_TWICE), *as_one(net.head)) if head.m < net.head.m]
+        shown = np.flatnonzero(_shares(at, net) > _OFF).tolist()
+        fewer = [net.head.permuted(shown), net.head.merge(_TWICE), *as_one(net.head)]
+        fewer = [head for head in fewer if 0 < head.m < net.head.m]
         held = (_held(at, DeepNetwork(net.layers, head), net) for head in fewer)
         less = next((one for one in held if one is not None), None)
         if less is None:
             break
-        at.tell(f"  {net.head.m - less.head.m} units were there twice")
+        at.tell(f"  {net.head.m - less.head.m} units were there twice, or did nothing")
         net = less
     return net
+
+
+def _shares(at: Inquiry, net: DeepNetwork) -> Array:
+    """The largest part of each unit of the last layer in any row's answer, as errors are measured."""
+    X, Y = at.near()
+    size = sized(X)[:, None]
+    Z = np.maximum(Known(at.dim, net.layers)(X) @ net.head.W.T + net.head.b, 0.0) / size
+    loud = np.abs(np.atleast_2d(net.head.a)).max(axis=0)
+    return np.asarray(Z.max(axis=0) * loud / max(float(np.abs(Y / size).max(initial=0.0)), 1e-300))
 
 
 def _held(at: Inquiry, less: DeepNetwork, net: DeepNetwork) -> DeepNetwork | None:
