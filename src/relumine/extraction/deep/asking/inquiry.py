@@ -14,6 +14,7 @@ from relumine.extraction.deep.asking.box import Asked
 from relumine.extraction.deep.asking.witnesses import Witness
 from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.known.climb import tops
+from relumine.extraction.deep.known.moves import Moves, unseen_moves
 from relumine.extraction.deep.known.places import extremes
 from relumine.extraction.queries import Unanswered
 from relumine.run import Run
@@ -28,7 +29,11 @@ _KINKS = 40  # kinks next to which they are looked for: a missing unit shows at 
 _DRAWS, _SHARE, _NEARER = 24, 0.3, 0.7
 _STRETCHES, _HALVES = 4, 6  # stretches on which a missing unit is looked for, and times that they are halved
 OUT = 60.0  # distance from the origin over √d up to which rows are used: further out the errors of known layers show
-_MOVED = 1e-4  # of the activations in front of a layer, by how much a move must change them to tell anything of it
+# In the wide search: places of all at most, and over the rows asked so far, half of the rows that it may ask; inputs
+# drawn at a time, so many times, and those used of them; times that what differs is asked for once more, at so many
+# places; difference of answers over their size that counts: errors of known layers show up to 1e-7.
+_PLACES, _SHARE_OF_ROWS = 20_000, 0.05
+_MANY, _TIMES, _DRAWN, _AGAIN, _LOOKED, _FAR = 20_000, 100, 2_000, 4, 40, 1e-5
 _BEHIND = 3  # units found behind the known layers that make those certain
 
 
@@ -136,10 +141,12 @@ class Inquiry:
         layers = self.known.layers
         if units < _BEHIND or self.doubtful or len(layers) <= len(self.certain) or layers is self._incomplete:
             return
+        self._incomplete = layers
         if self.complete(self.known, [seen[i] for i in self.rng.permutation(len(seen))[:_KINKS]]):
-            self.certain = layers
-        else:
-            self._incomplete = layers
+            if len(layers) > 1 and not self.searched(self.known):
+                self.doubtful = True
+            else:
+                self.certain, self._incomplete = layers, None
 
     def complete(self, known: Known, kinks: Sequence[Witness] = (), also: Sequence[Array] = ()) -> bool:
         """Whether the box depends on nothing but the activations of these layers, as far as moves show.
@@ -161,33 +168,70 @@ class Inquiry:
 
     def _unmoved(self, known: Known, starts: list[Array]) -> bool:
         """Whether the answers stay the same under moves that the known layers cannot see; else where they do not."""
-        X, same, telling = self.told(known, starts)
+        moves, same = self.told(known, np.reshape(starts, (-1, self.dim)))
         if not same.all() and same.any():
-            self.beside = (X[~same], X[same])
+            self.beside = (moves.starts[~same], moves.starts[same])
         if same.all():
-            self.count_checks(len(known.layers), int(telling.sum()))
+            self.count_checks(len(known.layers), int(moves.telling.sum()))
         return bool(same.all())
 
     def count_checks(self, layer: int, places: int) -> None:
         """A layer has passed at so many places; the largest number of a single look at it counts."""
         self.checked[layer] = max(self.checked.get(layer, 0), places)
 
-    def told(self, known: Known, starts: Sequence[Array]) -> tuple[Array, Mask, Mask]:
-        """Those of the inputs from which such a move can be made, and at which of them the answers stay the same.
+    def told(self, known: Known, starts: Array) -> tuple[Moves, Mask]:
+        """Such moves from those of the inputs where there are some, and at which of them the answers stay the same."""
+        moves = self._with_digits(unseen_moves(known, starts, self.rng))
+        y = self._both(moves)
+        return moves, np.asarray(np.abs(y[:, 0] - y[:, 1]) <= 1e-7 * (np.abs(y).max(initial=0.0) + 1e-300))
 
-        And which of the moves tell anything of the last layer: what is in front of it must change. Where its active
-        units show all that moves in front of them, only a move that no layer sees is left.
+    def _with_digits(self, moves: Moves) -> Moves:
+        return moves.of(self.ask.digits(moves.starts) & self.ask.digits(moves.ends))
+
+    def _both(self, moves: Moves) -> Array:
+        """The answers at both ends (n, 2)."""
+        return self.ask(np.stack([moves.starts, moves.ends], axis=1).reshape(-1, self.dim)).reshape(-1, 2)
+
+    def searched(self, known: Known) -> bool:
+        """Whether none of many random inputs, near and far, shows anything of which the last known layer is blind.
+
+        Each of them could show that a unit is missing which is on there. What differs there is asked for once more.
         """
-        moves = [(x, other) for x in starts if (other := known.unseen_move(x, self.rng)) is not None]
-        X = np.reshape(moves, (-1, 2, self.dim))
-        X = X[self.ask.digits(X.reshape(-1, self.dim)).reshape(-1, 2).all(axis=1)]
-        if not len(X):
-            return X[:, 0], np.ones(0, dtype=bool), np.ones(0, dtype=bool)
-        front = Known(self.dim, known.layers[:-1])
-        H = front(X.reshape(-1, self.dim)).reshape(len(X), 2, -1)
-        telling = np.abs(H[:, 0] - H[:, 1]).max(axis=1) > _MOVED * np.abs(H).max(axis=(1, 2))
-        y = self.ask(X.reshape(-1, self.dim)).reshape(-1, 2)
-        return X[:, 0], np.asarray(np.abs(y[:, 0] - y[:, 1]) <= 1e-7 * (np.abs(y).max() + 1e-300)), telling
+        places, passed = min(int(_SHARE_OF_ROWS * self.ask.count), _PLACES), 0
+        for _ in range(_TIMES):
+            if passed >= places:
+                break
+            moves = self._telling(known, places - passed)
+            off = self._differs(moves)
+            X = moves.starts[off][:_LOOKED]
+            lasting = np.array([self._again(known, x) for x in X], dtype=bool)
+            if lasting.any():
+                good = moves.starts[~off]
+                self.beside = (X[lasting], good) if len(good) else None
+                return False
+            passed += len(off)
+        self.count_checks(len(known.layers), passed)
+        return True
+
+    def _again(self, known: Known, x: Array) -> bool:
+        """Whether most of some more moves from there show something, too."""
+        again = self._with_digits(unseen_moves(known, np.tile(x, (_AGAIN, 1)), self.rng))
+        return bool(2 * self._differs(again).sum() > _AGAIN)
+
+    def _telling(self, known: Known, most: int) -> Moves:
+        """Moves from random inputs, near and far, that tell of the last known layer, of many more."""
+        scale = np.where(self.rng.random((_MANY, 1)) < 0.5, 1.0, 2.0 ** self.rng.uniform(-1.0, 6.0, size=(_MANY, 1)))
+        X = scale * self.rng.normal(size=(_MANY, self.dim))
+        on = [(z > 0.0).sum(axis=1) for z in known.before(X)]
+        fewer = on[-1] < np.min([*on[:-1], np.full(_MANY, self.dim)], axis=0)  # else there is no such move, as a rule
+        moves = self._with_digits(unseen_moves(known, X[np.flatnonzero(fewer)[: min(most, _DRAWN)]], self.rng))
+        return moves.of(moves.telling)
+
+    def _differs(self, moves: Moves) -> Mask:
+        """Whether the answers at the ends of a move are far from equal."""
+        y = self._both(moves)
+        size = np.abs(y).max(axis=1)
+        return np.asarray(np.abs(y[:, 0] - y[:, 1]) > _FAR * (size + (np.median(size) if len(size) else 0.0)))
 
     def narrowed(self, known: Known) -> Pairs | None:
         """Short stretches, at one end of which the box sees more than is known and not at the other.
@@ -201,8 +245,8 @@ class Inquiry:
         good = np.array([good[np.linalg.norm(good - x, axis=1).argmin()] for x in out])
         for _ in range(_HALVES):
             for i, middle in enumerate(0.5 * (out + good)):
-                X, same, _ = self.told(known, [middle])
-                if len(X):
+                _, same = self.told(known, middle[None])
+                if len(same):
                     (good if same[0] else out)[i] = middle
         return out, good
 

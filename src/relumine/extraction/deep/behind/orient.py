@@ -212,6 +212,10 @@ class Signs:
         _, fits = self.gradients.told(V, c, xi, seen)
         beside = [u.points[i] for u in others for i in at.rng.permutation(len(u.points))[:_NEXT]]
         whole = at.complete(known, some, [*self.shown, *beside]) and int((~fits).sum()) <= _MISFIT * len(fits)
+        if whole and not at.searched(known):
+            at.tell("   a random input shows that a unit is missing")
+            self.blind, whole = self.blind + 1, self.blind >= _BLIND  # it was looked for often enough
+            self.doubtful |= whole
         if not whole and at.beside is not None:
             self.shown += list(at.beside[0])
             self.missing = at.narrowed(known)

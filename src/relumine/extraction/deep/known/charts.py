@@ -98,27 +98,6 @@ class Known:
         U = Vt[s > 1e-6 * s[0]]
         return Chart(x, active, U, np.zeros(len(U)), U.T, rows, offsets) if len(U) >= least else None
 
-    def unseen_move(self, x: Array, rng: np.random.Generator) -> Array | None:
-        """Another input with the same activations h_k, in the same chart; None where there is none.
-
-        If the layers are complete and their signs right, the box cannot tell the two apart.
-        """
-        active, J, shift, rows, offsets = self.region(x)
-        # other directions than those of the first layer's rows were asked for when that was all there is
-        way = (
-            rng.normal(size=self.d)
-            if len(self.layers) < 2
-            else rng.normal(size=len(self.layers[0][1])) @ self.layers[0][0]
-        )
-        size = float(np.linalg.norm(way))
-        if len(active):
-            way -= np.linalg.lstsq(J, J @ way, rcond=None)[0]
-        if np.linalg.norm(way) < 1e-6 * size:
-            return None
-        way *= np.sqrt(self.d) / size
-        chart = Chart(x, active, J, shift, J.T, rows, offsets)
-        return np.asarray(x + 0.9 * chart.reach(way, 1.0)[1] * way)
-
 
 @dataclass
 class Regions:
