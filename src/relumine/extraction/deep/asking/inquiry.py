@@ -15,6 +15,7 @@ from relumine.extraction.deep.asking.witnesses import Witness
 from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.known.climb import tops
 from relumine.extraction.deep.known.moves import Moves, unseen_moves
+from relumine.extraction.deep.known.patterns import balanced
 from relumine.extraction.deep.known.places import extremes
 from relumine.extraction.queries import Unanswered
 from relumine.run import Run
@@ -219,12 +220,17 @@ class Inquiry:
         return bool(2 * self._differs(again).sum() > _AGAIN)
 
     def _telling(self, known: Known, most: int) -> Moves:
-        """Moves from random inputs, near and far, that tell of the last known layer, of many more."""
-        scale = np.where(self.rng.random((_MANY, 1)) < 0.5, 1.0, 2.0 ** self.rng.uniform(-1.0, 6.0, size=(_MANY, 1)))
+        """Moves from random inputs, near and far, that tell of the last known layer, of many more.
+
+        Each pattern of its units counts the same: what few inputs turn on is on at many with one rare pattern.
+        """
+        scale = np.where(self.rng.random((_MANY, 1)) < 0.5, 1.0, 2.0 ** self.rng.uniform(-2.0, 6.0, size=(_MANY, 1)))
         X = scale * self.rng.normal(size=(_MANY, self.dim))
-        on = [(z > 0.0).sum(axis=1) for z in known.before(X)]
-        fewer = on[-1] < np.min([*on[:-1], np.full(_MANY, self.dim)], axis=0)  # else there is no such move, as a rule
-        moves = self._with_digits(unseen_moves(known, X[np.flatnonzero(fewer)[: min(most, _DRAWN)]], self.rng))
+        on = [z > 0.0 for z in known.before(X)]
+        counts = [units.sum(axis=1) for units in on]
+        fewer = np.flatnonzero(counts[-1] < np.min([*counts[:-1], np.full(_MANY, self.dim)], axis=0))  # else, as a rule,
+        some = fewer[balanced(on[-1][fewer], min(most, _DRAWN), self.rng)]  # there is no such move
+        moves = self._with_digits(unseen_moves(known, X[some], self.rng))
         return moves.of(moves.telling)
 
     def _differs(self, moves: Moves) -> Mask:

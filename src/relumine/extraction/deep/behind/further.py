@@ -21,6 +21,7 @@ from relumine.extraction.deep.ending.last import affine, finish
 from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Chart, Known
 from relumine.extraction.deep.known.climb import corners
+from relumine.extraction.deep.known.patterns import Patterns
 from relumine.extraction.deep.known.places import chords
 from relumine.extraction.deep.surfaces.again import PLACES, measured_again
 from relumine.extraction.deep.surfaces.held import Held, rebased
@@ -33,6 +34,8 @@ MOSTLY = 0.9  # share of the kinks that these units explain if their layer is th
 # Looks without a new unit, after which the signs are asked for. After one, the fourth layer of 784-8×8-1 lacked a unit
 # that is on for one input in a hundred; such a one changes sides once in a look between corners.
 _QUIET = 4
+# Patterns of the last known layer that are looked at before; in 784-8×8-1 there are some 60, behind 16 units thousands.
+_PATTERNS = 96
 # So many after which a unit may be missing that no input turns off. In a trained 100-16×8-1 one unit of the third
 # layer, on for 99.99 % of the inputs, changed sides on the lines of one look in six.
 _PATIENT, _OPEN = 12, 7  # the second where nothing is missing, but signs stay open
@@ -53,6 +56,7 @@ class Next(Held):
         self.failed, self.precise = 0, precise
         self.signs: Signs | None = None
         self.on = 0  # units that no input seems to turn off
+        self._patterns: Patterns | None = None
         at.mark = at.ask.mark
 
     @property
@@ -92,7 +96,7 @@ class Next(Held):
                 found, pairs = ended(at, at.known, self.units())
                 if found is not None:
                     return found
-            if quiet >= _QUIET and pairs is None and self.surfaces and self.further:
+            if quiet >= _QUIET and pairs is None and self.surfaces and self.further and self.covered:
                 found_all = self.signed()
                 if found_all is not None:
                     return found_all
@@ -114,17 +118,32 @@ class Next(Held):
         for layer in range(len(self.at.known.layers)):
             self.at.doubtful |= not measured_again(self.at, layer)
         self.begin()
-        self.precise, self.tried, self.signs = True, set(), None
+        self.precise, self.tried, self.signs, self._patterns = True, set(), None, None
+
+    @property
+    def patterns(self) -> Patterns:
+        """Those of the last known layer, of which a unit that few inputs turn on is on at many of one."""
+        if self._patterns is None:
+            self._patterns = Patterns(self.at.known, self.at.rng)
+        return self._patterns
+
+    @property
+    def covered(self) -> bool:
+        """Whether all patterns, or enough of many, have been looked at."""
+        return not self.patterns.left or self.patterns.shown >= _PATTERNS
 
     def look(self, pairs: Pairs | None, quiet: int, turn: int) -> None:
         """Kinks on new chords that the known layers do not explain; units seldom on, or off, bend in corners."""
         at, missing = self.at, None if self.signs is None else self.signs.missing
-        if pairs is None and self.further and (turn % 3 or quiet):
-            ends = corners(at.known, _CHORDS, at.rng)
-            pairs = (ends[::2], ends[1::2])
+        if pairs is None and self.further and missing is None:
+            if quiet % 2 or (quiet >= _QUIET and not self.covered):
+                pairs = self.patterns.pairs(_CHORDS)
+            if pairs is None and (turn % 3 if not quiet else quiet % 3 != 1):
+                ends = corners(at.known, _CHORDS, at.rng)
+                pairs = (ends[::2], ends[1::2])
         charts: list[Chart] = []
         if missing is None:
-            charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs if quiet % 3 != 1 else None, moving=True)
+            charts, starts, ends = chords(at.known, _CHORDS, at.rng, pairs, moving=True)
         else:
             assert self.signs is not None
             pairs, self.signs.missing = missing, None
