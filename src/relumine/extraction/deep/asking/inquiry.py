@@ -228,8 +228,9 @@ class Inquiry:
         X = scale * self.rng.normal(size=(_MANY, self.dim))
         on = [z > 0.0 for z in known.before(X)]
         counts = [units.sum(axis=1) for units in on]
-        fewer = np.flatnonzero(counts[-1] < np.min([*counts[:-1], np.full(_MANY, self.dim)], axis=0))  # else, as a rule,
-        some = fewer[balanced(on[-1][fewer], min(most, _DRAWN), self.rng)]  # there is no such move
+        # as many units on as in front, or more: as a rule there is no such move
+        fewer = np.flatnonzero(counts[-1] < np.min([*counts[:-1], np.full(_MANY, self.dim)], axis=0))
+        some = fewer[balanced(on[-1][fewer], min(most, _DRAWN), self.rng)]
         moves = self._with_digits(unseen_moves(known, X[some], self.rng))
         return moves.of(moves.telling)
 

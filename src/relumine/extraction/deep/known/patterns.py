@@ -60,6 +60,7 @@ class Patterns:
 
     @property
     def left(self) -> int:
+        """How many patterns have not had their turn."""
         return len(self._left)
 
     def pairs(self, count: int) -> tuple[Array, Array] | None:
