@@ -107,7 +107,7 @@ class Next(Held):
                 if mostly
                 else 4
             )
-            if quiet > patience and pairs is None:
+            if quiet > patience and pairs is None and not self.lacking:
                 break
         if not self.surfaces:
             raise Stop(f"layer {k}: of it no unit was found")
@@ -119,6 +119,11 @@ class Next(Held):
             self.at.doubtful |= not measured_again(self.at, layer)
         self.begin()
         self.precise, self.tried, self.signs, self._patterns = True, set(), None, None
+
+    @property
+    def lacking(self) -> bool:
+        """Whether there are stretches, not yet looked at, on which something that is missing shows."""
+        return self.signs is not None and self.signs.missing is not None
 
     @property
     def patterns(self) -> Patterns:
