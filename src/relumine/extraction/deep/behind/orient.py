@@ -20,12 +20,15 @@ from relumine.extraction.deep.behind.passing import kept
 from relumine.extraction.deep.behind.sparse import Gradients
 from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Known
-from relumine.extraction.deep.known.climb import furthest, headless
+from relumine.extraction.deep.known.climb import both_sides
+from relumine.extraction.deep.known.reach import reach
 from relumine.extraction.deep.surfaces.probing import one_sided
 from relumine.extraction.deep.surfaces.surface import Lift, Surface
 
 _NEXT = 60  # kinks next to which it is asked whether a unit is missing
-_CROSSED = 12  # weights that are open for which kinks are looked for at a time
+# Weights that are open for which kinks are looked for at a time; from an input that branch and bound found, how far
+# across the unit, over the way to it, and how far aside.
+_CROSSED, _ACROSS, _BESIDE = 12, 2.0, 0.3
 # Gradients on a side of a unit, at the least, that others explain where it is off; share that they may not.
 _FIT, _MISFIT = 5, 0.02
 # Gradients on its other side, at the least, that they do not explain if it is on there. For units of the third layer of
@@ -127,7 +130,8 @@ class Signs:
             told = np.where(left, self.sides(V, c, xi, known, left), xi)
             if (rare := np.isnan(told)).any() and self.sought < len(c):  # none of the points is on its other side
                 self.sought = len(c)
-                self.gradients.around(kept(self.at.known, V, c, known, self.at.rng)[rare], c[rare], _SIDE)
+                self.gradients.around(kept(self.at.known, V, c, known, self.at.rng), c, _SIDE, rare, xi)
+                self._beside(*self.gradients.told(V[~left], c[~left], xi[~left], known[~left]))
                 told = np.where(left, self.sides(V, c, xi, known, left), xi)
             xi = told
             if np.isnan(xi).any():
@@ -146,7 +150,7 @@ class Signs:
             return np.zeros(0)
         left = np.arange(len(units) + len(others)) >= len(units)
         V, c, known = arrays([*units, *others])
-        self.gradients.around(kept(self.at.known, V, c, known, self.at.rng)[left], c[left], _SIDE)
+        self.gradients.around(kept(self.at.known, V, c, known, self.at.rng), c, _SIDE, left)
         signs = self.sides(V, c, np.append(xi, np.zeros(len(others))), known, left)[left]
         behind = [is_behind(self.at.known, units, xi, other) for other in others]
         return np.where(np.isnan(signs) & np.array(behind), 0.0, signs)
@@ -190,13 +194,29 @@ class Signs:
         return (units, xi) if self._whole(V, c, xi, known, free, others) else None
 
     def _crossing(self, V: Array, c: Array, known: Mask) -> Pairs:
-        """Pairs of inputs on both sides of units with a weight that is open, its unit in front on at both."""
-        open_ = np.argwhere(~known)
-        open_ = open_[self.at.rng.permutation(len(open_))[:_CROSSED]]
-        T, front = np.column_stack([V, c])[open_[:, 0]], np.eye(V.shape[1] + 1)[open_[:, 1]]
+        """Pairs of inputs on both sides of units with a weight that is open, its unit in front on at both.
+
+        Where neither random inputs nor climbs are such, branch and bound finds one, and the way across from there.
+        """
+        at, open_ = self.at, np.argwhere(~known)
+        open_ = np.resize(open_[at.rng.permutation(len(open_))], (_CROSSED, 2))
+        T = np.column_stack([V, c])[open_[:, 0]]
         T /= np.linalg.norm(T, axis=1, keepdims=True)
-        net = headless(self.at.known)
-        return furthest(net, front - T, self.at.rng), furthest(net, front + T, self.at.rng)
+        down, up = both_sides(at.known, T, open_[:, 1], at.rng)
+        first: dict[tuple[int, int], Array | None] = {}
+        for k, (i, j) in enumerate(open_.tolist()):
+            H = at.known(np.array([down[k], up[k]]))
+            if (H[:, j] > 0.0).all() and H[0] @ T[k, :-1] < -T[k, -1] < H[1] @ T[k, :-1]:
+                continue
+            if (i, j) not in first:
+                first[i, j] = reach([*at.known.layers, (T[[k], :-1], T[[k], -1])], 0, front=j)[0]
+            x = first[i, j]
+            if x is not None:
+                g = at.known.gradient(x[None], T[[k], :-1])[0]
+                way = (at.known(x[None])[0] @ T[k, :-1] + T[k, -1]) / max(float(np.linalg.norm(g)), 1e-300)
+                aside = _BESIDE * at.rng.normal(size=(2, at.dim)) / np.sqrt(at.dim)
+                up[k], down[k] = x + way * aside[0], x - _ACROSS * way * (g / np.linalg.norm(g) + aside[1])
+        return down, up
 
     def _whole(self, V: Array, c: Array, xi: Array, seen: Mask, free: list[Witness], others: Sequence[Unit]) -> bool:
         """Whether the box depends on nothing but these units, also next to kinks that they do not explain.
@@ -234,9 +254,12 @@ class Signs:
         gradients are asked for there; and which weights stay open, and whether these units explain all gradients.
         """
         xi = np.ones(len(b))
-        V, c, known = self.gradients.weights(np.where(hidden, 0.0, W), b, xi, ~hidden, kinks)
-        V = np.where(hidden & (V == 0.0), W, V)
-        _, fits = self._far(V, c, xi, known)
+        for _ in range(2):  # once more with gradients next to those that nothing explained
+            V, c, known = self.gradients.weights(np.where(hidden, 0.0, W), b, xi, ~hidden, kinks)
+            V = np.where(hidden & (V == 0.0), W, V)
+            _, fits = self._far(V, c, xi, known)
+            if fits.all() or not hidden.any():
+                break
         open_ = f"{int((~known).sum())} of {int(hidden.sum())} weights open"
         self.at.tell(f"   {open_}, {int(fits.sum())} of {len(fits)} gradients fit")
         if fits.all():
@@ -252,7 +275,13 @@ class Signs:
         if not fits.all():  # a single one counts, if it is so once more
             self.gradients.again([p for p, near in zip(points, fits) if not near])
             points, fits = self.gradients.told(V, c, xi, seen, _FAR)
+            self._beside(points, fits)
         return points, fits
+
+    def _beside(self, points: list[Point], fits: Mask) -> None:
+        """More gradients next to some of those that are not explained."""
+        shown = [p.x for p, near in zip(points, fits) if not near and p.x is not None]
+        self.gradients.beside(np.reshape(shown[:_STRETCHES], (-1, self.at.dim)))
 
     def _lonely(self, V: Array, c: Array, xi: Array, seen: Mask) -> bool:
         """Whether no gradient is far from what these units explain, also where a unit that is seldom on may be.

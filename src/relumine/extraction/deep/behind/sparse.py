@@ -6,7 +6,7 @@ What the box does in a small ball around a corner (`balls`) is a sum over the un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -38,6 +38,7 @@ _EACH = 6  # points for each weight that no kink has shown
 # random input of 10 000, and at one corner of 200.
 _ELSEWHERE = 3000
 _EDGES = (1, 2, 3, 4, 5, 6)  # of corners near to where a unit is on that seldom is
+_BESIDE = 12  # corners beside one with a gradient that is not explained
 # Such weights of which a proof is looked for that they never count, and units of all layers up to which it is.
 _PROOFS, _SMALL = 24, 80
 
@@ -126,17 +127,32 @@ class Gradients:
         self.at.tell(f"   signs: {len(self.points)} points, {'none fit' if xi is None else f'{int(open_.sum())} open'}")
         return xi, open_
 
-    def around(self, V: Array, c: Array, count: int) -> None:
-        """Points on both sides of each of the units Vh + c, so many, as far as there are such."""
-        T = np.vstack([np.column_stack([V, c]), -np.column_stack([V, c])])
-        here = self.H @ T[:, :-1].T + T[:, -1] > 0.0
-        rare = here.sum(axis=0) < count
-        if rare.any():
-            self._seek(T[rare], [])
+    def around(self, V: Array, c: Array, count: int, units: Mask | None = None, xi: Array | None = None) -> None:
+        """Points on both sides of each of the units Vh + c, so many, as far as there are such; of some ``units`` only.
+
+        ``xi``: signs, 0 where they are open. Points tell only where fewer units with a sign are on than h moves in.
+        """
+        T = np.column_stack([V, c]) if units is None else np.column_stack([V, c])[units]
+        T, xi = np.vstack([T, -T]), np.zeros(len(c)) if xi is None else xi
+
+        def spare(H: Array, rank: Array) -> Array:
+            return np.asarray(rank - ((H @ V.T + c) * xi > 0.0).sum(axis=1))
+
+        def here(theta: Array) -> Array:
+            left = spare(self.H, self.rank)
+            return np.where((self.H @ theta[:-1] + theta[-1] > 0.0) & (left > 0.0), left, -np.inf)
+
         for theta in T:
-            have = sum(bool(theta[:-1] @ p.h + theta[-1] > 0.0) for p in self.points)
-            self.left += max(count - have, 0)
-            self.measure(np.where(self.H @ theta[:-1] + theta[-1] > 0.0, self.rank, -np.inf), max(count - have, 0))
+            if np.isfinite(here(theta)).sum() < count:
+                self._seek(theta[None], [])
+                on = self.inputs[self.many @ theta[:-1] + theta[-1] > 0.0][:_SOUGHT]
+                self._begin(on, np.tile(theta, (len(on), 1)))
+        for theta in T:
+            H = np.reshape([p.h for p in self.points], (-1, V.shape[1]))
+            tells = spare(H, np.array([len(p.g) for p in self.points])) > 0.0
+            lacking = max(count - int((tells & (H @ theta[:-1] + theta[-1] > 0.0)).sum()), 0)
+            self.left += lacking
+            self.measure(here(theta), lacking)
 
     def where_on(self, V: Array, c: Array, count: int) -> None:
         """Points where each of the units Vh + c is on, so many near to random inputs, as far as these show any.
@@ -144,19 +160,35 @@ class Gradients:
         Corners of all edges may be far from them, and much else on or off there.
         """
         for theta in np.column_stack([V, c]):
-            on, before = self.inputs[self.many @ theta[:-1] + theta[-1] > 0.0][:count], len(self.X)
-            self._begin(on, np.tile(theta, (len(on), 1)), _EDGES)
-            self.left += len(self.X) - before
-            self.measure(np.where(np.arange(len(self.X)) >= before, self.rank, -np.inf), len(self.X) - before)
+            on = self.inputs[self.many @ theta[:-1] + theta[-1] > 0.0][:count]
+            self._all_of(on, np.tile(theta, (len(on), 1)), _EDGES)
+
+    def beside(self, X: Array) -> None:
+        """Points around the rows of X: what a gradient shows that is seldom seen, others near by show, too."""
+        near = np.repeat(X, _BESIDE, axis=0)
+        far = _ASIDE * (0.1 * np.sqrt(self.at.dim) + np.linalg.norm(near, axis=1, keepdims=True))
+        self._all_of(near + far / np.sqrt(self.at.dim) * self.at.rng.normal(size=near.shape), None, _EDGES)
 
     def elsewhere(self, V: Array, c: Array, xi: Array) -> None:
-        """Points at corners far from the others: a unit that is missing may be on at few inputs."""
+        """Points at corners far from the others, where few of the units are on: one that is missing may be, too."""
+        self._all_of(
+            corners(self.at.known, _ELSEWHERE, self.at.rng),
+            use=lambda H, rank: ((H @ V.T + c) * xi > 0.0).sum(axis=1) < rank,
+        )
+
+    def _all_of(
+        self,
+        X: Array,
+        T: Array | None = None,
+        edges: Sequence[int | None] = (None,),
+        use: Callable[[Array, Array], Mask] = lambda _, rank: rank > 0,
+    ) -> None:
+        """Points at all corners from there (`_begin`) that are of ``use``, by h and the directions it moves in."""
         before = len(self.X)
-        self._begin(corners(self.at.known, _ELSEWHERE, self.at.rng))
-        few = ((self.H @ V.T + c) * xi > 0.0).sum(axis=1) < self.rank
-        few[:before] = False
-        self.left += int(few.sum())
-        self.measure(np.where(few, self.rank, -np.inf), int(few.sum()))
+        self._begin(X, T, edges)
+        new = use(self.H, self.rank) & (np.arange(len(self.X)) >= before)
+        self.left += int(new.sum())
+        self.measure(np.where(new, self.rank, -np.inf), int(new.sum()))
 
     def told(self, V: Array, c: Array, xi: Array, known: Mask, off: float = FITS) -> tuple[list[Point], Mask]:
         """The points at which few units are on, fewer than h moves in; which of these gradients those explain."""

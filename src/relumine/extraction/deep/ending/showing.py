@@ -29,7 +29,6 @@ _LEAST_WEIGHT, _MOST_WEIGHT, _HALVES = 0.02, 2.0, 5
 # box was asked only where it turns its unit off.
 _AGAINST = (2.0, 0.5, 0.1, 0.02)
 _EDGE, _FURTHER = (0.0, 0.5, 0.8, 0.95), (0.0, -0.1, -0.2, -0.3)  # of the way to where the unit in front turns off
-_NEARER = np.geomspace(1e-6, 1.0, 61)  # of the way from the origin: of an input that is far out, nearer ones may do
 _MIXED = 16  # corners for each unit in front, twice: of 30-13-7-7-1, one unit was on in one corner of a hundred
 # How far beyond the rows asked so far an input is to be, over where they end; nodes of the search for it, and searches,
 # each beyond the last.
@@ -109,7 +108,7 @@ def reached(net: DeepNetwork, place: Place) -> tuple[Place, Array | None]:
     layers = list(net.hidden[: place.layer + 1])
     x, sure = reach(layers, place.i, place.side, place.j)
     if x is not None or not sure or place.side < 0.0:
-        return place, None if x is None else _nearer(layers, place, x)
+        return place, x
     W, b = layers[-1]
     V, size = np.array(W), float(np.linalg.norm(W[place.i]))
     low, high, best = _LEAST_WEIGHT, _MOST_WEIGHT, None
@@ -118,7 +117,7 @@ def reached(net: DeepNetwork, place: Place) -> tuple[Place, Array | None]:
         V[place.i, place.j] = share * size
         x, _ = reach([*layers[:-1], (V, b)], place.i, 1.0, place.j)
         if x is not None:
-            place, best, high = replace(place, weight=share * size), _nearer([*layers[:-1], (V, b)], place, x), share
+            place, best, high = replace(place, weight=share * size), x, share
         elif not turn:
             break
         else:
@@ -136,20 +135,10 @@ def against(net: DeepNetwork, place: Place) -> Array | None:
     V, size = np.array(W), float(np.linalg.norm(W[place.i]))
     for share in _AGAINST:
         V[place.i, place.j] = -place.side * share * size
-        trial = [*layers[:-1], (V, b)]
-        x, _ = reach(trial, place.i, place.side, place.j)
+        x, _ = reach([*layers[:-1], (V, b)], place.i, place.side, place.j)
         if x is not None:
-            return _nearer(trial, place, x)
+            return x
     return None
-
-
-def _nearer(layers: list[tuple[Array, Array]], place: Place, x: Array) -> Array:
-    """x, or an input on the way to it from the origin that does as well: far out, answers have fewer digits."""
-    X = _NEARER[:, None] * x
-    *_, front, z = Known(len(x), tuple(layers)).before(X)
-    good = np.flatnonzero((place.side * z[:, place.i] > 0.0) & (True if place.j < 0 else front[:, place.j] > 0.0))
-    # not the first of them: there it is on the edge
-    return np.asarray(X[min(good[0] + 1, len(X) - 1)] if len(good) and good[0] + 1 in good else x)
 
 
 def _towards(net: DeepNetwork, place: Place, x: Array) -> Array:
@@ -188,8 +177,7 @@ def beyond(net: DeepNetwork, X: Array, rng: np.random.Generator) -> Array:
             x, _ = reach(layers, 0, nodes=_NODES)
             if x is None:
                 break
-            best = _nearer(layers, Place(len(layers) - 1, 0), x)
-            low = float(Known(net.d, net.layers)(best[None])[0] @ v)
+            best, low = x, float(Known(net.d, net.layers)(x[None])[0] @ v)
         if best is not None:
             found.append(best)
     return np.reshape(found, (-1, net.d))

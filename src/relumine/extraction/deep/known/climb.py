@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relumine.arrays import Array
 from relumine.deep import DeepNetwork
@@ -93,7 +94,7 @@ def lowest(net: DeepNetwork, w: Array, count: int, rng: np.random.Generator) -> 
     return climbed(net, start, score, rng).X
 
 
-def both_sides(known: Known, T: Array, units: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def both_sides(known: Known, T: Array, units: NDArray[np.intp], rng: np.random.Generator) -> tuple[Array, Array]:
     """Inputs on both sides of units with the rows T (n, width + 1) behind the known layers.
 
     Each with the one of ``units`` in front on: random inputs, where there are such; else the climb looks for them.

@@ -12,12 +12,14 @@ import numpy as np
 from scipy.optimize import linprog
 
 from relumine.arrays import Array
+from relumine.extraction.deep.known.charts import Known
 
 Layers = Sequence[tuple[Array, Array]]
 
 
 _NONE = 1e-6  # a largest value up to this is none: the error of a solution
 _FAR = 1e-6  # the least s: such an input is a million away
+_ROOM, _EDGE = 2.0, 1e-6  # times as far out as the nearest an input may be, and how far from all edges, over that
 
 
 def reach(
@@ -51,13 +53,46 @@ def reach(
             continue
         x = relaxed.input(solution)
         if x is not None:
-            return x, True
+            return _nearest(layers, unit, x), True
         gap = relaxed.gaps(solution)
         gap[list(node)] = -1.0
         worst = int(gap.argmax()) if len(gap) else 0
         if len(node) < len(gap):  # all decided, and yet the input is not one: rounding
             left += [node | {worst: False}, node | {worst: True}]
     return None, not left
+
+
+def _nearest(layers: Layers, unit: int, x: Array) -> Array:
+    """An input near to the origin, at which all units in front are on that are at x, and no others; off the edges.
+
+    Far out, where those of the relaxed problem are, answers have fewer digits.
+    """
+    W, b = layers[-1]
+    known = Known(len(x), (*layers[:-1], (W[[unit]], b[[unit]])))
+    at = known.regions(x[None])
+    rows, offsets = at.rows[0], at.offsets[0]
+    size = np.linalg.norm(rows, axis=1)
+    rows, offsets = rows[size > 0.0] / size[size > 0.0, None], offsets[size > 0.0] / size[size > 0.0]
+    n, d = rows.shape
+    aside, box = np.zeros((n, 1)), np.vstack([np.eye(d), -np.eye(d)])  # |x_k| ≤ r
+    least = linprog(
+        np.eye(d + 1)[d],
+        A_ub=np.vstack([np.column_stack([-rows, aside]), np.column_stack([box, -np.ones(2 * d)])]),
+        b_ub=np.append(offsets, np.zeros(2 * d)),
+        bounds=(None, None),
+        method="highs",
+    )
+    if least.x is None:
+        return x
+    far = _ROOM * (1.0 + float(least.x[-1]))
+    inside = linprog(  # max t with t ≤ rows·x + offsets
+        -np.eye(d + 1)[d],
+        A_ub=np.column_stack([-rows, np.ones(n)]),
+        b_ub=offsets,
+        bounds=[*[(-far, far)] * d, (None, None)],
+        method="highs",
+    )
+    return x if inside.x is None or inside.x[-1] <= _EDGE * far else np.asarray(inside.x[:-1])
 
 
 class _Relaxed:

@@ -27,7 +27,7 @@ from relumine.extraction.deep.surfaces.probing import (
     shown,
     united,
 )
-from relumine.extraction.deep.surfaces.surface import Lift, Surface
+from relumine.extraction.deep.surfaces.surface import Lift, Surface, agreeing
 from relumine.extraction.deep.surfaces.walking import walked
 
 # Places asked before a surface is followed, how many regions away they are, and how far off the box may bend there.
@@ -36,6 +36,7 @@ _CHOICE = 4  # of so many, for each, those beyond the most surfaces found so far
 _MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
 _ENOUGH, SLACK = 6, 1e-6  # hits that a surface needs; how far off
 _MANY = 12  # times as many lines as usual, on which places of surfaces that few lines cross are looked for
+_LATEST = 2000  # kinks among which those that agree on an open weight are looked for
 _PART = 0.7  # of the weights of a surface that must be known where it holds in part
 
 
@@ -161,6 +162,10 @@ class Held:
         for surface in self.surfaces:
             if not surface.seen.all():
                 extended(self.at.ask, surface, self.at.rng)
+            if not surface.seen.all():
+                rest = self.rest()[-_LATEST:]
+                while len(new := agreeing(surface, np.reshape([w.point for w in rest], (-1, self.at.dim)))):
+                    surface.take(new)
 
     def explained(self, w: Witness) -> bool:
         """Whether a kink is on a surface that was found."""

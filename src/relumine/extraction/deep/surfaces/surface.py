@@ -31,6 +31,9 @@ _KNOWN = 1e-7  # the part of φ in ``free`` that is none: rounding leaves 1e-12
 # Singular value of the points' φ, over the largest, below which its direction is not seen. Measured 5e-3 for the least
 # that was, 4e-15 for others: a unit that is seldom off has kinks only where some units in front of it are all off.
 _THIN = 1e-8
+# Kinks that must agree on what is free; the share of φ in it that says something of it; 1 − |cos| of directions in it
+# that are one, and of kinks that are two.
+_AGREE, _CLEAR, _PARALLEL, _APART = 3, 1e-3, 1e-10, 1e-6
 
 
 class Lift:
@@ -146,6 +149,15 @@ class Surface:
         self.free = np.asarray(N @ Q[:, 1 : len(part)])
         self.seen = np.linalg.norm(self.free, axis=1) <= _KNOWN
 
+    def take(self, X: Array) -> None:
+        """θ and what is free of it, with more points on the surface (n, d), by all points together where they agree."""
+        for x in X:
+            self.learn(x)
+        self.points += list(X)
+        found = self.solved()
+        if found is not None:
+            self.theta, self.error = found
+
     def solved(self) -> tuple[Array, float] | None:
         """θ from all points together, and its error, about; None where there is no such θ, or several."""
         N, rest = self.unknown, ~self.seen
@@ -207,6 +219,39 @@ class Surface:
         """θ on (|z|, h): θ_j relu(s_j z_j) = ½θ_j|z_j| + ½θ_j s_j z_j."""
         a, m = self.theta[: self.lift.m], self.lift.m
         return 0.5 * a, self.theta[m:-1] + 0.5 * (a * self.s) @ self.lift.V
+
+
+def agreeing(surface: Surface, X: Array) -> Array:
+    """Those of other kinks X that agree on something free of θ, the most of them; none where fewer than three do.
+
+    With N a basis of what is free, a kink with φ·N = t·u, |u| = 1, says that θ has −θ·φ/t along u. That is so if other
+    two say the same: three of a thousand kinks of other units do by chance once in some 10^4 times.
+
+    Examples
+    --------
+    >>> lift = Lift(Known(3))
+    >>> unit = np.array([1.0, 2.0, 2.0, 4.0]) / 5.0  # x₁ + 2x₂ + 2x₃ + 4 = 0, and nothing is known of x₃ yet
+    >>> surface = Surface(lift, np.zeros(0), unit * [1, 1, 0, 1], np.array([True, True, False, True]))
+    >>> P = np.random.default_rng(0).normal(size=(9, 3))
+    >>> P[:4, 2] = -(P[:4, 0] + 2.0 * P[:4, 1] + 4.0) / 2.0  # four of nine kinks are the unit's
+    >>> surface.take(agreeing(surface, P))
+    >>> len(surface.points), bool(surface.seen.all()), bool(np.allclose(np.abs(surface.theta), unit))
+    (4, True, True)
+    """
+    F = surface.lift(X, surface.s)
+    F = F / np.linalg.norm(F, axis=1, keepdims=True)
+    part = F @ surface.unknown
+    size = np.linalg.norm(part, axis=1)
+    use = np.flatnonzero(size > _CLEAR)
+    X, F, way, size = X[use], F[use], part[use] / size[use, None], size[use]
+    says, slack = -(F @ surface.theta) / size, _SAME * float(np.linalg.norm(surface.theta)) / size
+    cosine, best = way @ way.T, np.zeros(0, dtype=np.intp)
+    for i in range(len(X)):
+        same = (np.abs(cosine[i]) > 1.0 - _PARALLEL) & (np.abs(says - np.sign(cosine[i]) * says[i]) <= slack + slack[i])
+        other = same & (np.abs(F @ F[i]) < 1.0 - _APART)
+        if other.sum() >= _AGREE - 1 and same.sum() > len(best):
+            best = np.flatnonzero(same)
+    return X[best]
 
 
 def only(F: Array) -> tuple[Array, float] | None:
