@@ -52,6 +52,21 @@ def test_two_units_on_together_are_found_or_proved_never_to_be():
     assert shown.sum() + never == 20
 
 
+def test_an_input_that_is_found_is_near_and_off_all_edges():
+    for i, j in np.ndindex(4, 5):
+        x, _ = reach(TRUTH.hidden, i, front=j)
+        if x is None:
+            continue
+        zs = Known(8, TRUTH.hidden).before(x[None])
+        at = Known(8, TRUTH.hidden[:2]).regions(x[None])
+        size = np.linalg.norm(at.rows[0], axis=1)
+        room = (at.rows[0] @ x + at.offsets[0])[size > 0.0] / size[size > 0.0]
+        assert np.linalg.norm(x) < 1e3  # branch and bound alone goes out to a million
+        assert room.min() > 1e-5 * np.linalg.norm(x)
+        assert zs[2][0, i] > 0.0
+        assert zs[1][0, j] > 0.0
+
+
 def test_more_inputs_than_units_are_as_many_coordinates():
     (W, b), *others = TRUTH.hidden
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 8)))[0]
