@@ -198,7 +198,7 @@ def test_where_every_weight_is_known_nothing_is_fitted_to_rows_that_differ(monke
     at.known = Known(12, truth.layers)
     at.rows(400)
     monkeypatch.setattr(last, "minimise", None)
-    net, pairs = last._repaired(at, truth.head.permuted(range(1, 6)), np.ones((5, 8), dtype=bool), 1e-7)
+    net, pairs = last._repaired(at, truth.head.permuted(range(1, 6)), np.ones((5, 8), dtype=bool), 1e-7, last.LACKING)
     assert net is None
     assert len(pairs[0]) == 4
 

@@ -9,7 +9,9 @@ from relumine.extraction.deep.asking.box import Asked
 from relumine.extraction.deep.asking.inquiry import Inquiry
 from relumine.extraction.deep.ending.confirm import _fitted
 from relumine.extraction.deep.ending.equations import Equations
+from relumine.extraction.deep.ending.last import finish
 from relumine.extraction.deep.ending.missing import _Missing, completed
+from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Known
 from relumine.run import Run
 
@@ -209,3 +211,24 @@ def test_rows_that_show_missing_units_do_not_spoil_the_digits_of_the_others():
     assert 1e-9 < np.abs(net(X) - y).max() < 1e-6
     assert np.abs(off(X) - y)[right].max() > 1e-10
     assert np.abs(_fitted(at, off)(X) - y)[right].max() < 1e-12
+
+
+def test_units_are_looked_for_on_lines_first_where_many_rows_show_that_some_are_missing():
+    """Rows alone take thousands for each; a few rows may wait for that."""
+    truth = rl.planted.deep((12, 8, 8, 6, 1), rng=3)
+    run = Run.of(rng=0)
+    at = Inquiry(Asked(truth, run.rng, np.inf, lambda: ""), truth.d, run)
+    at.known = Known(truth.d, truth.hidden[:2])
+    X = at.rows(4000)[0]
+    W, b = truth.hidden[2]
+    share = (at.known(X) @ W.T + b > 0.0).mean(axis=0)
+    j = int(np.abs(share - 0.04).argmin())
+    assert 0.01 < share[j] < 0.09
+    units = [Unit(w, float(c), np.ones(8, dtype=bool), 0.0) for i, (w, c) in enumerate(zip(W, b)) if i != j]
+    net, pairs = finish(at, units)
+    assert net is not None
+    assert net.head.m == 5
+    net, pairs = finish(at, units, lacking=0.01)
+    assert net is None
+    shown = at.known(pairs[0]) @ W[j] + b[j] > 0.0
+    assert shown.all()

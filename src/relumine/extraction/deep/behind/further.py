@@ -17,7 +17,7 @@ from relumine.extraction.deep.behind.lacking import biases
 from relumine.extraction.deep.behind.orient import Signs
 from relumine.extraction.deep.behind.passing import positive
 from relumine.extraction.deep.ending.confirm import Found, polished
-from relumine.extraction.deep.ending.last import affine, finish
+from relumine.extraction.deep.ending.last import LACKING, affine, finish
 from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Chart, Known
 from relumine.extraction.deep.known.climb import corners
@@ -31,6 +31,9 @@ from relumine.extraction.deep.surfaces.surface import Surface
 _CHORDS = 12  # chords of a look
 _MOST = 8_000  # queries for a chord
 MOSTLY = 0.9  # share of the kinks that these units explain if their layer is the last
+# Looks without a new unit, before which no more than a few rows may show that some are missing: a look takes 400 rows,
+# and a unit from rows alone thousands. A 30-20-15-10-1 took 137 s with the first three of ten units to come so.
+_PASSED, _FEW = 4, 0.01
 # Looks without a new unit, after which the signs are asked for. After one, the fourth layer of 784-8×8-1 lacked a unit
 # that is on for one input in a hundred; such a one changes sides once in a look between corners.
 _QUIET = 4
@@ -93,7 +96,7 @@ class Next(Held):
                 if found is not None:
                     return found
             if mostly and self.surfaces:
-                found, pairs = ended(at, at.known, self.units())
+                found, pairs = ended(at, at.known, self.units(), LACKING if quiet >= _PASSED else _FEW)
                 if found is not None:
                     return found
             if quiet >= _QUIET and pairs is None and self.surfaces and self.further and self.covered:
@@ -218,8 +221,8 @@ class Next(Held):
         return False
 
 
-def ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, Pairs | None]:
-    """The network, if these units are the last."""
+def ended(at: Inquiry, known: Known, units: list[Unit], lacking: float = LACKING) -> tuple[Found | None, Pairs | None]:
+    """The network, if these units are the last; ``lacking``: share of the rows that may show others."""
     if not units:
         return None, None
     before, at.known = at.known, known
@@ -229,7 +232,7 @@ def ended(at: Inquiry, known: Known, units: list[Unit]) -> tuple[Found | None, P
             found, pairs = polished(at, draft)
         if found is not None:
             return found, None
-    net, pairs = finish(at, units)
+    net, pairs = finish(at, units, lacking=lacking)
     found, more = (None, None) if net is None else polished(at, net)
     pairs = pairs if more is None else more
     if found is None:

@@ -15,16 +15,18 @@ from relumine.fit.layers import minimise
 from relumine.network import Network
 
 _FITS = 1e-8  # relative error of a row that fits: measured 1e-15 … 1e-10 where the layers in front have all digits
-_LACKING = 0.1  # share of the rows that may differ for units that few inputs show
+LACKING = 0.1  # share of the rows that may differ for units that few inputs show
 _TRIMS, _TIMES = 3, 5.0  # times that rows further off than so many times the median are left out
 _ROBUST = 200_000  # entries of the matrix up to which a linear programme is worth its time
 
 
-def finish(at: Inquiry, units: list[Unit], tol: float = _FITS) -> tuple[DeepNetwork | None, Pairs | None]:
+def finish(
+    at: Inquiry, units: list[Unit], tol: float = _FITS, lacking: float = LACKING
+) -> tuple[DeepNetwork | None, Pairs | None]:
     """The answers on (|z|, h, 1): zero residual means that this layer is the last, whatever its signs.
 
     Where most rows fit exactly and some do not, those show a unit that is still missing: pairs of inputs to look
-    between.
+    between. ``lacking``: share of the rows that may differ; the units that these show come later.
     """
     V, c = np.array([u.w for u in units]), np.array([u.c for u in units])
     size = len(units) + at.known.width + 1
@@ -41,15 +43,15 @@ def finish(at: Inquiry, units: list[Unit], tol: float = _FITS) -> tuple[DeepNetw
     if inliers < size + 20 or inliers < 0.5 * len(X):
         rough = 1e3 * tol
         if tol == _FITS and (np.abs(F @ B - Y).max(axis=1) <= rough * np.abs(F @ B).max()).mean() > 0.9:
-            return finish(at, units, rough)  # the layers in front have lost digits, which polishing gives back
+            return finish(at, units, rough, lacking)  # the layers in front have lost digits, which polishing gives back
         return None, None
     loud = np.abs(B[: len(units)]).max(axis=1)
     # a unit that was found twice, once badly: nearly all of it goes to the better one
     twins = _alike(np.column_stack([V, c])) & (loud[:, None] < 1e-3 * loud)
     idle = (loud <= 1e-7 * loud.max()) | twins.any(axis=1)
     if idle.any():
-        return finish(at, [u for u, no in zip(units, idle) if not no], tol)
-    return _repaired(at, _head(at, units, B), np.array([u.known for u in units]), 10.0 * tol)
+        return finish(at, [u for u, no in zip(units, idle) if not no], tol, lacking)
+    return _repaired(at, _head(at, units, B), np.array([u.known for u in units]), 10.0 * tol, lacking)
 
 
 def _alike(T: Array) -> NDArray[np.bool_]:
@@ -79,7 +81,7 @@ def _head(at: Inquiry, units: list[Unit], B: Array) -> Network:
 
 
 def _repaired(
-    at: Inquiry, head: Network, known: NDArray[np.bool_], tol: float
+    at: Inquiry, head: Network, known: NDArray[np.bool_], tol: float, lacking: float
 ) -> tuple[DeepNetwork | None, Pairs | None]:
     """The network if nearly all rows asked so far fit; and where some do not, pairs of rows to look between.
 
@@ -120,7 +122,7 @@ def _repaired(
     pairs = (X[some], np.stack([_partner(X[right], x) for x in X[some]])) if len(right) else None
     net, at.open = DeepNetwork(at.known.layers, first), ~known
     # behind one layer all units are met on lines, for fewer rows
-    few = len(net.layers) > 1 and wrong.mean() <= _LACKING and net.parameters <= SMALL
+    few = len(net.layers) > 1 and wrong.mean() <= lacking and net.parameters <= SMALL
     return net if few else None, pairs
 
 
