@@ -36,7 +36,7 @@ def test_only_kinks_of_the_unit_agree_on_what_is_free_of_it(seed, free, mine):
         assert len(found) == 0
     else:
         F = np.column_stack([own, np.ones(mine)])
-        clear = np.abs(F @ N)[:, 0] > 1e-3 * np.linalg.norm(F, axis=1)
+        clear = np.abs(F @ N)[:, 0] > 1e-2 * np.linalg.norm(F, axis=1)
         np.testing.assert_array_equal(found, own[clear] if clear.sum() >= 3 else own[:0])
 
 
@@ -71,15 +71,16 @@ def test_three_kinks_tell_an_open_weight_and_two_do_not():
             np.testing.assert_allclose(surface.theta / np.linalg.norm(surface.theta), theta, atol=1e-8)
 
 
-def test_the_search_takes_open_weights_from_kinks_at_hand(monkeypatch):
-    """No row is asked for it: all that was seen on other lines is enough."""
+@pytest.mark.parametrize("right", [True, False])
+def test_the_search_takes_open_weights_from_kinks_at_hand_if_the_box_bends_where_they_say(monkeypatch, right):
+    """Kinks that agree on a wrong weight are other units': where they put the surface, the box is straight."""
     at = inquiry()
     W, b = TRUTH.hidden[2]
     lift, j = Lift(at.known), 3
     theta = np.append(W[4], b[4]) / np.linalg.norm(np.append(W[4], b[4]))
-    full = Surface(lift, np.zeros(0), theta, np.ones(11, dtype=bool))
+    wrong = theta + (0.0 if right else 0.3) * np.eye(11)[j]
     search = Next(at, [], precise=True)
-    X, F = search.lines.crossings(full)
+    X, F = search.lines.crossings(Surface(lift, np.zeros(0), wrong, np.ones(11, dtype=bool)))
     kinks = X[F[:, j] > 0.05 * np.linalg.norm(F, axis=1)][:12]
     assert len(kinks) > 5
     seen = np.arange(11) != j
@@ -88,11 +89,14 @@ def test_the_search_takes_open_weights_from_kinks_at_hand(monkeypatch):
     chord = Chord(at.known.moving(kinks[0]), straight(kinks[0], kinks[1]), 0)
     search.free = [Witness(chord, x, np.eye(30)[0], 1.0, 1.0, 1.0, 0.0, 0.0, (0.0, 0.0)) for x in kinks]
     monkeypatch.setattr("relumine.extraction.deep.surfaces.held.extended", lambda *_: False)
-    before = at.ask.count
     search.extend()
-    assert at.ask.count == before
-    assert surface.seen.all()
-    assert abs(surface.theta @ theta) / np.linalg.norm(surface.theta) > 1.0 - 1e-12
+    assert 0 < at.ask.count < 400
+    assert surface.seen.all() is np.bool_(right)
+    if right:
+        assert abs(surface.theta @ theta) / np.linalg.norm(surface.theta) > 1.0 - 1e-12
+    else:
+        assert len(surface.points) == 30
+        np.testing.assert_array_equal(surface.theta, np.where(seen, theta, 0.0))
 
 
 def rare_pair():
@@ -111,11 +115,13 @@ def test_ways_across_a_unit_have_the_unit_in_front_on_at_both_ends():
     for i, j in np.ndindex(W.shape):
         known = np.ones(W.shape, dtype=bool)
         known[i, j] = False
-        down, up = signs._crossing(np.where(known, W, 0.0), b, known)
-        ends = np.concatenate([down, up])
-        front, z = at.known(ends)[:, j] > 0.0, at.known(ends) @ np.where(known, W, 0.0)[i] + b[i]
-        crossed += bool((front[:12] & front[12:] & (z[:12] < 0.0) & (z[12:] > 0.0)).any())
-    assert crossed > 0.6 * W.size  # other pairs are on together nowhere, or never apart
+        ends = signs._crossing(np.where(known, W, 0.0), b, known)
+        if ends is None:  # they are on together nowhere, or never apart
+            continue
+        for X, side in zip(ends, (-1.0, 1.0)):
+            H = at.known(X)
+            crossed += int((H[:, j] > 0.0).all() and (side * (H @ np.where(known, W, 0.0)[i] + b[i]) > 0.0).all())
+    assert crossed > 1.4 * W.size
 
 
 def test_gradients_are_asked_for_where_they_tell_of_an_open_sign():

@@ -170,6 +170,7 @@ class Next(Held):
     def trace(self) -> None:
         """The surface of every kink that is on none yet, the clearest first, a few of them at a time."""
         failed = 0
+        self.agree()
         new = [w for w in self.free if id(w) not in self.tried]
         new.sort(key=lambda w: -w.gap * abs(w.jump))
         for start in range(0, len(new), _TOGETHER):
@@ -192,6 +193,8 @@ class Next(Held):
         self.extend()
         if self.signs is None:
             self.signs = Signs(self.at)
+        if self.signs.crossed(self.units()):
+            return None
         found = self.signs.told(self.units(), self.free)
         w = self.signs.lacking(self.units()) if found is None else None
         return self.always(w) if w is not None and not self.place(w) else found

@@ -26,9 +26,9 @@ from relumine.extraction.deep.surfaces.probing import one_sided
 from relumine.extraction.deep.surfaces.surface import Lift, Surface
 
 _NEXT = 60  # kinks next to which it is asked whether a unit is missing
-# Weights that are open for which kinks are looked for at a time; from an input that branch and bound found, how far
-# across the unit, over the way to it, and how far aside.
-_CROSSED, _ACROSS, _BESIDE = 12, 2.0, 0.3
+# Weights that are open for which kinks are looked for at a time, ways for each, and how often before signs are asked
+# for; from an input that branch and bound found, how far across the unit, over the way to it, and how far aside.
+_CROSSED, _EACH, _LOOKS, _ACROSS, _BESIDE = 6, 4, 6, 2.0, 0.3
 # Gradients on a side of a unit, at the least, that others explain where it is off; share that they may not.
 _FIT, _MISFIT = 5, 0.02
 # Gradients on its other side, at the least, that they do not explain if it is on there. For units of the third layer of
@@ -56,6 +56,7 @@ class Signs:
         self.at, self.gradients = at, Gradients(at)
         self.open = self.doubtful = False
         self.missing: Pairs | None = None
+        self.looked: list[int] = []  # weights that were open when kinks were looked for before signs
         self.blind = 0  # times that kinks were looked for where weights count that none has shown
         self.asked = 0  # units with which gradients were asked for elsewhere
         self.sought = 0  # units with which they were asked for on both sides of those whose sign was open
@@ -193,30 +194,43 @@ class Signs:
         units = [replace(u, w=w, c=b, known=seen) for u, w, b, seen in zip(units, V, c, known)]
         return (units, xi) if self._whole(V, c, xi, known, free, others) else None
 
-    def _crossing(self, V: Array, c: Array, known: Mask) -> Pairs:
+    def crossed(self, units: list[Unit]) -> bool:
+        """Whether kinks are to be looked for first, where weights count that are open: gradients need most of them."""
+        V, c, known = arrays(units)
+        left = int((~known).sum())
+        if not left or (self.looked and left >= self.looked[-1]) or len(self.looked) >= _LOOKS:
+            return False
+        self.missing = self._crossing(V, c, known)
+        self.looked.append(left)
+        return self.missing is not None
+
+    def _crossing(self, V: Array, c: Array, known: Mask) -> Pairs | None:
         """Pairs of inputs on both sides of units with a weight that is open, its unit in front on at both.
 
         Where neither random inputs nor climbs are such, branch and bound finds one, and the way across from there.
         """
         at, open_ = self.at, np.argwhere(~known)
-        open_ = np.resize(open_[at.rng.permutation(len(open_))], (_CROSSED, 2))
-        T = np.column_stack([V, c])[open_[:, 0]]
-        T /= np.linalg.norm(T, axis=1, keepdims=True)
-        down, up = both_sides(at.known, T, open_[:, 1], at.rng)
-        first: dict[tuple[int, int], Array | None] = {}
-        for k, (i, j) in enumerate(open_.tolist()):
-            H = at.known(np.array([down[k], up[k]]))
-            if (H[:, j] > 0.0).all() and H[0] @ T[k, :-1] < -T[k, -1] < H[1] @ T[k, :-1]:
-                continue
-            if (i, j) not in first:
-                first[i, j] = reach([*at.known.layers, (T[[k], :-1], T[[k], -1])], 0, front=j)[0]
-            x = first[i, j]
-            if x is not None:
-                g = at.known.gradient(x[None], T[[k], :-1])[0]
-                way = (at.known(x[None])[0] @ T[k, :-1] + T[k, -1]) / max(float(np.linalg.norm(g)), 1e-300)
-                aside = _BESIDE * at.rng.normal(size=(2, at.dim)) / np.sqrt(at.dim)
-                up[k], down[k] = x + way * aside[0], x - _ACROSS * way * (g / np.linalg.norm(g) + aside[1])
-        return down, up
+        ends: list[tuple[Array, Array]] = []
+        for i, j in open_[at.rng.permutation(len(open_))].tolist():
+            theta = np.append(V[i], c[i]) / np.linalg.norm(np.append(V[i], c[i]))
+            T, unit = np.tile(theta, (_EACH, 1)), np.full(_EACH, j)
+            down, up = both_sides(at.known, T, unit, at.rng)
+            H, K = at.known(down), at.known(up)
+            good = (H[:, j] > 0.0) & (K[:, j] > 0.0) & (H @ V[i] < -c[i]) & (K @ V[i] > -c[i])
+            if not good.all():
+                x, _ = reach([*at.known.layers, (V[[i]], c[[i]])], 0, front=j)
+                if x is not None:
+                    g = at.known.gradient(x[None], V[[i]])[0]
+                    way = float(at.known(x[None])[0] @ V[i] + c[i]) / max(float(np.linalg.norm(g)), 1e-300)
+                    aside = _BESIDE * way / np.sqrt(at.dim) * at.rng.normal(size=(2, _EACH, at.dim))
+                    across = _ACROSS * way * g / max(float(np.linalg.norm(g)), 1e-300)
+                    down = np.where(good[:, None], down, x - across + aside[0])
+                    up, good = np.where(good[:, None], up, x + aside[1]), np.ones(_EACH, dtype=bool)
+            if good.any():
+                ends.append((down[good], up[good]))
+            if len(ends) == _CROSSED:
+                break
+        return (np.concatenate([a for a, _ in ends]), np.concatenate([b for _, b in ends])) if ends else None
 
     def _whole(self, V: Array, c: Array, xi: Array, seen: Mask, free: list[Witness], others: Sequence[Unit]) -> bool:
         """Whether the box depends on nothing but these units, also next to kinks that they do not explain.

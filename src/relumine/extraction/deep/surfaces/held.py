@@ -6,6 +6,8 @@ behind it does so only as far as no unit in between changes sides.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from relumine.extraction.deep.asking.inquiry import Inquiry
@@ -36,7 +38,8 @@ _CHOICE = 4  # of so many, for each, those beyond the most surfaces found so far
 _MISSES = 3  # kinks that may not be where they should while a surface is followed, beyond one for every weight found
 _ENOUGH, SLACK = 6, 1e-6  # hits that a surface needs; how far off
 _MANY = 12  # times as many lines as usual, on which places of surfaces that few lines cross are looked for
-_LATEST = 2000  # kinks among which those that agree on an open weight are looked for
+# Kinks among which those that agree on an open weight are looked for; the share of φ that tells of it elsewhere.
+_LATEST, _TELLS = 2000, 1e-2
 _PART = 0.7  # of the weights of a surface that must be known where it holds in part
 
 
@@ -162,10 +165,21 @@ class Held:
         for surface in self.surfaces:
             if not surface.seen.all():
                 extended(self.at.ask, surface, self.at.rng)
-            if not surface.seen.all():
-                rest = self.rest()[-_LATEST:]
-                while len(new := agreeing(surface, np.reshape([w.point for w in rest], (-1, self.at.dim)))):
-                    surface.take(new)
+        self.agree()
+
+    def agree(self) -> None:
+        """The same by kinks that were seen already, as far as some of them agree, and the box bends where they say."""
+        for surface in self.surfaces:
+            rest = [] if surface.seen.all() else self.rest()[-_LATEST:]
+            while len(new := agreeing(surface, np.reshape([w.point for w in rest], (-1, self.at.dim)))):
+                before = replace(surface, points=list(surface.points))
+                surface.take(new)
+                X, F = self.lines.crossings(surface)
+                tells = np.linalg.norm(F @ before.unknown, axis=1) > _TELLS * np.linalg.norm(F, axis=1)
+                there = shown(self.at.ask, surface, X[self.at.rng.permutation(np.flatnonzero(tells))[:PLACES]], SLACK)
+                if there.score < SHARE and (there.missed or len(new) < _ENOUGH):
+                    vars(surface).update(vars(before))
+                    break
 
     def explained(self, w: Witness) -> bool:
         """Whether a kink is on a surface that was found."""

@@ -10,6 +10,7 @@ Every kink x of the unit is an equation θ·φ(x) = 0. What the kinks so far say
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +32,10 @@ _KNOWN = 1e-7  # the part of φ in ``free`` that is none: rounding leaves 1e-12
 # Singular value of the points' φ, over the largest, below which its direction is not seen. Measured 5e-3 for the least
 # that was, 4e-15 for others: a unit that is seldom off has kinks only where some units in front of it are all off.
 _THIN = 1e-8
-# Kinks that must agree on what is free; the share of φ in it that says something of it; 1 − |cos| of directions in it
-# that are one, and of kinks that are two.
-_AGREE, _CLEAR, _PARALLEL, _APART = 3, 1e-3, 1e-10, 1e-6
+# Kinks that must agree on what is free, and how well, over θ; the share of φ in it that says something of it; 1 − |cos|
+# of directions in it that are one, and of kinks that are two. Times as far off are those that are nearly the same, and
+# the probability that so many agree by chance: with 1e-7, three kinks did, and said −0.95 of a weight of −0.14.
+_AGREE, _NEAR, _CLEAR, _PARALLEL, _APART, _WIDE, _CHANCE = 3, 1e-8, 1e-2, 1e-10, 1e-6, 1000.0, 1e-4
 
 
 class Lift:
@@ -224,8 +226,8 @@ class Surface:
 def agreeing(surface: Surface, X: Array) -> Array:
     """Those of other kinks X that agree on something free of θ, the most of them; none where fewer than three do.
 
-    With N a basis of what is free, a kink with φ·N = t·u, |u| = 1, says that θ has −θ·φ/t along u. That is so if other
-    two say the same: three of a thousand kinks of other units do by chance once in some 10^4 times.
+    With N a basis of what is free, a kink with φ·N = t·u, |u| = 1, says that θ has −θ·φ/t along u. Kinks of other units
+    say so, too, but each something else: by how many are nearly the same, so many are the same by chance once in 10^4.
 
     Examples
     --------
@@ -244,13 +246,15 @@ def agreeing(surface: Surface, X: Array) -> Array:
     size = np.linalg.norm(part, axis=1)
     use = np.flatnonzero(size > _CLEAR)
     X, F, way, size = X[use], F[use], part[use] / size[use, None], size[use]
-    says, slack = -(F @ surface.theta) / size, _SAME * float(np.linalg.norm(surface.theta)) / size
+    says, slack = -(F @ surface.theta) / size, _NEAR * float(np.linalg.norm(surface.theta)) / size
     cosine, best = way @ way.T, np.zeros(0, dtype=np.intp)
     for i in range(len(X)):
-        same = (np.abs(cosine[i]) > 1.0 - _PARALLEL) & (np.abs(says - np.sign(cosine[i]) * says[i]) <= slack + slack[i])
-        other = same & (np.abs(F @ F[i]) < 1.0 - _APART)
-        if other.sum() >= _AGREE - 1 and same.sum() > len(best):
-            best = np.flatnonzero(same)
+        off = np.abs(says - np.sign(cosine[i]) * says[i]) / (slack + slack[i])
+        off[np.abs(cosine[i]) < 1.0 - _PARALLEL] = np.inf
+        other = (off <= 1.0) & (np.abs(F @ F[i]) < 1.0 - _APART)
+        k, expected = int(other.sum()), max(float((off <= _WIDE).sum() - (off <= 1.0).sum()), 0.1) / _WIDE
+        if k + 1 >= _AGREE and k + 1 > len(best) and len(X) * expected**k / factorial(k) < _CHANCE:
+            best = np.flatnonzero(off <= 1.0)
     return X[best]
 
 
