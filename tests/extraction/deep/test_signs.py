@@ -245,6 +245,8 @@ def test_a_surface_that_is_known_in_part_does_not_hide_the_signs_of_the_others(m
     other = np.where(known, rng.normal(size=10), 0.0)
     behind = Unit(other / np.linalg.norm(other), 0.1, known, 1e-8)
     monkeypatch.setattr(search, "units", lambda: [*units, behind])
+    assert search.signed() is None  # kinks are looked for first, where its open weights count
+    assert search.signs.missing is not None
     found, xi = search.signed()
     np.testing.assert_allclose([u.w for u in found], [u.w for u in units])
     np.testing.assert_array_equal(xi, flip)

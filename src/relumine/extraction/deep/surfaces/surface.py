@@ -10,10 +10,10 @@ Every kink x of the unit is an equation θ·φ(x) = 0. What the kinks so far say
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import pdtrc
 
 from relumine.arrays import Array
 from relumine.extraction.deep.asking.box import ROUNDING, Asked
@@ -253,7 +253,7 @@ def agreeing(surface: Surface, X: Array) -> Array:
         off[np.abs(cosine[i]) < 1.0 - _PARALLEL] = np.inf
         other = (off <= 1.0) & (np.abs(F @ F[i]) < 1.0 - _APART)
         k, expected = int(other.sum()), max(float((off <= _WIDE).sum() - (off <= 1.0).sum()), 0.1) / _WIDE
-        if k + 1 >= _AGREE and k + 1 > len(best) and len(X) * expected**k / factorial(k) < _CHANCE:
+        if k + 1 >= _AGREE and k + 1 > len(best) and len(X) * pdtrc(k - 1, expected) < _CHANCE:
             best = np.flatnonzero(off <= 1.0)
     return X[best]
 
