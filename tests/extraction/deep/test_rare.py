@@ -14,8 +14,9 @@ from relumine.extraction.deep.behind import further
 from relumine.extraction.deep.behind.further import Next
 from relumine.extraction.deep.ending.confirm import polished
 from relumine.extraction.deep.ending.plays import played
-from relumine.extraction.deep.ending.showing import Place, against, joint, reached
+from relumine.extraction.deep.ending.showing import Place, against, joint
 from relumine.extraction.deep.known.charts import Known
+from relumine.extraction.deep.known.reach import opened
 from relumine.network import Network
 from relumine.run import Run
 
@@ -127,9 +128,9 @@ def test_the_least_weight_that_brings_itself_into_play():
     # z = w relu(x) − relu(0.3x + 0.1) − 0.01 is on somewhere if w > 0.3
     front = (np.array([[1.0], [0.3]]), np.array([0.0, 0.1]))
     net = DeepNetwork([front], Network(np.array([[0.0, -1.0]]), np.array([-0.01]), np.ones(1)))
-    place, x = reached(net, Place(1, 0, 0))
+    x, weight = opened(net.hidden, 0, 0)
     assert x is not None
-    assert 0.3 < place.weight < 0.4
+    assert 0.3 < weight < 0.4
     assert np.abs(x).max() < 1e4
 
 

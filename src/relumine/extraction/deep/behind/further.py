@@ -91,7 +91,7 @@ class Next(Held):
             at.run.report(f"layer {k}", turn, float("nan"), len(self.surfaces))
             at.confirm(len(self.surfaces), self.free)
             at.tell(f"  layer {k} turn {turn}: {len(self.surfaces)} surfaces, {rest} of {len(self.free)} kinks left")
-            if turn == 1 and not self.free and (net := affine(at)) is not None:
+            if turn == 1 and not self.surfaces and (net := affine(at)) is not None:
                 found, _ = polished(at, net)
                 if found is not None:
                     return found

@@ -21,7 +21,7 @@ from relumine.extraction.deep.behind.sparse import Gradients
 from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.known.climb import both_sides
-from relumine.extraction.deep.known.reach import reach
+from relumine.extraction.deep.known.reach import opened
 from relumine.extraction.deep.surfaces.probing import one_sided
 from relumine.extraction.deep.surfaces.surface import Lift, Surface
 
@@ -207,7 +207,8 @@ class Signs:
     def _crossing(self, V: Array, c: Array, known: Mask) -> Pairs | None:
         """Pairs of inputs on both sides of units with a weight that is open, its unit in front on at both.
 
-        Where neither random inputs nor climbs are such, branch and bound finds one, and the way across from there.
+        Where neither random inputs nor climbs are such, branch and bound finds one, and the way across from there; or
+        one that is such if the weight is large enough.
         """
         at, open_ = self.at, np.argwhere(~known)
         ends: list[tuple[Array, Array]] = []
@@ -218,8 +219,10 @@ class Signs:
             H, K = at.known(down), at.known(up)
             good = (H[:, j] > 0.0) & (K[:, j] > 0.0) & (H @ V[i] < -c[i]) & (K @ V[i] > -c[i])
             if not good.all():
-                x, _ = reach([*at.known.layers, (V[[i]], c[[i]])], 0, front=j)
-                if x is not None:
+                x, weight = opened([*at.known.layers, (V[[i]], c[[i]])], 0, j)
+                if x is not None and weight:  # there the weight itself turns the unit over, if it is so large
+                    up, good = x + _BESIDE * (x - down) / 10.0, H[:, j] > 0.0
+                elif x is not None:
                     g = at.known.gradient(x[None], V[[i]])[0]
                     way = float(at.known(x[None])[0] @ V[i] + c[i]) / max(float(np.linalg.norm(g)), 1e-300)
                     aside = _BESIDE * way / np.sqrt(at.dim) * at.rng.normal(size=(2, _EACH, at.dim))

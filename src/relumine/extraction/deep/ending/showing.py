@@ -16,17 +16,18 @@ from relumine.deep import DeepNetwork
 from relumine.extraction.deep.ending.linear import one_sided
 from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.known.climb import before, climbed, directions, furthest
-from relumine.extraction.deep.known.reach import reach
+from relumine.extraction.deep.known.reach import opened, reach
 
 Mask = NDArray[np.bool_]
 
 
 _STARTS = 8  # rows from which an input is looked for, for each weight
 _EXACT, _MOST = 40, 80  # of them that a proof is looked for, and units of a network up to which it is: a second
-# Over the length of the row: weights with which one may bring itself into play, and how often that range is halved.
-_LEAST_WEIGHT, _MOST_WEIGHT, _HALVES = 0.02, 2.0, 5
-# Over the same: weights against which a place is still to be one. In 10-20-20-1 one of −0.08 was taken for −0.02: the
-# box was asked only where it turns its unit off.
+# Nodes of a proof, at the least, and of all of them together: the only weight that was left of a 40-12-12-12-12-1 took
+# 5,500, some eight seconds.
+_PROOF, _PROOFS = 300, 6000
+# Over the length of the row: weights against which a place is still to be one. In 10-20-20-1 one of −0.08 was taken for
+# −0.02: the box was asked only where it turns its unit off.
 _AGAINST = (2.0, 0.5, 0.1, 0.02)
 _EDGE, _FURTHER = (0.0, 0.5, 0.8, 0.95), (0.0, -0.1, -0.2, -0.3)  # of the way to where the unit in front turns off
 _MIXED = 16  # corners for each unit in front, twice: of 30-13-7-7-1, one unit was on in one corner of a hundred
@@ -59,12 +60,13 @@ def joint(net: DeepNetwork, places: list[Place], old: Array, rng: np.random.Gene
         maps[p.layer][0][p.i, p.j] = 0.0
     blind = DeepNetwork.of(maps, net.activation, net.head.v)
     found = _climb(blind, places, old, rng)
-    shown, tried = [], 0
+    shown, tried, nodes = [], 0, max(_PROOF, _PROOFS // len(places))
     for place, x in zip(places, found):
         exact = tried < _EXACT and blind.m <= _MOST
         tried += exact
         if x is None and exact:
-            place, x = reached(blind, place)
+            x, weight = opened(blind.hidden[: place.layer + 1], place.i, place.j, place.side, nodes)
+            place = replace(place, weight=weight)
         further = against(blind, place) if x is not None and exact and not place.weight else None
         shown += [(place, _towards(blind, place, each)) for each in (x, further) if each is not None]
     return shown
@@ -98,31 +100,6 @@ def _climb(net: DeepNetwork, places: list[Place], old: Array, rng: np.random.Gen
     found = climbed(net, start, score, rng)
     best = found.score.reshape(-1, _STARTS).argmax(axis=1) + _STARTS * np.arange(len(places))
     return [found.X[k] if found.score[k] > 0.0 else None for k in best]
-
-
-def reached(net: DeepNetwork, place: Place) -> tuple[Place, Array | None]:
-    """An input for one place by branch and bound; where there is none without the weight, with one that opens it.
-
-    Then with the least that does: where it opens the place, every larger one does, too.
-    """
-    layers = list(net.hidden[: place.layer + 1])
-    x, sure = reach(layers, place.i, place.side, place.j)
-    if x is not None or not sure or place.side < 0.0:
-        return place, x
-    W, b = layers[-1]
-    V, size = np.array(W), float(np.linalg.norm(W[place.i]))
-    low, high, best = _LEAST_WEIGHT, _MOST_WEIGHT, None
-    for turn in range(_HALVES + 1):
-        share = float(np.sqrt(low * high)) if turn else high
-        V[place.i, place.j] = share * size
-        x, _ = reach([*layers[:-1], (V, b)], place.i, 1.0, place.j)
-        if x is not None:
-            place, best, high = replace(place, weight=share * size), x, share
-        elif not turn:
-            break
-        else:
-            low = share
-    return place, best
 
 
 def against(net: DeepNetwork, place: Place) -> Array | None:

@@ -19,6 +19,8 @@ Layers = Sequence[tuple[Array, Array]]
 
 _NONE = 1e-6  # a largest value up to this is none: the error of a solution
 _FAR = 1e-6  # the least s: such an input is a million away
+# Over the length of the row: weights with which one may bring itself into play, and how often that range is halved.
+_WEIGHTS, _HALVES = (0.02, 2.0), 5
 _ROOM, _EDGE = 2.0, 1e-6  # times as far out as the nearest an input may be, and how far from all edges, over that
 
 
@@ -60,6 +62,35 @@ def reach(
         if len(node) < len(gap):  # all decided, and yet the input is not one: rounding
             left += [node | {worst: False}, node | {worst: True}]
     return None, not left
+
+
+def opened(layers: Layers, unit: int, front: int, sign: float = 1.0, nodes: int = 300) -> tuple[Array | None, float]:
+    """The same for two units with an open weight between them, 0 in ``layers``: where there is none, with the least
+    weight with which there is one; then every larger one does, too. None: not even with twice the length of the row.
+
+    Examples
+    --------
+    >>> W, b = np.array([[1.0], [-1.0]]), np.array([0.0, 0.0])               # x and −x
+    >>> x, weight = opened([(W, b), (np.array([[0.0, 1.0]]), np.array([-1.0]))], 0, 0)   # on for −x > 1; with w, wx > 1
+    >>> bool(x[0] > 0.0), 0.0 < weight < 0.1
+    (True, True)
+    """
+    x, sure = reach(layers, unit, sign, front, nodes)
+    if x is not None or not sure or sign < 0.0:
+        return x, 0.0
+    (*before, (W, b)), best = layers, 0.0
+    V, size, (low, high) = np.array(W), float(np.linalg.norm(W[unit])), _WEIGHTS
+    for turn in range(_HALVES + 1):
+        share = float(np.sqrt(low * high)) if turn else high
+        V[unit, front] = share * size
+        found, _ = reach([*before, (V, b)], unit, 1.0, front)
+        if found is not None:
+            x, best, high = found, share * size, share
+        elif not turn:
+            break
+        else:
+            low = share
+    return x, best
 
 
 def _nearest(layers: Layers, unit: int, x: Array) -> Array:
