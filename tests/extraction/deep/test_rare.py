@@ -12,6 +12,7 @@ from relumine.extraction.deep.asking.inquiry import Inquiry
 from relumine.extraction.deep.asking.kinks import Segment
 from relumine.extraction.deep.behind import further
 from relumine.extraction.deep.behind.further import Next
+from relumine.extraction.deep.ending import confirm
 from relumine.extraction.deep.ending.confirm import polished
 from relumine.extraction.deep.ending.plays import played
 from relumine.extraction.deep.ending.showing import Place, against, joint
@@ -168,3 +169,32 @@ def test_boxes_with_units_that_are_seldom_on_or_off_together(seed):
     found = rl.extract(truth, dim=truth.d, rng=seed + 1)
     assert found.status.value == "exact"
     assert identifiable_error(truth, found.network, invisible(truth, np.random.default_rng(seed + 3))) < 1e-6
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_network_that_rows_asked_before_contradict_is_not_called_exact(monkeypatch, asked):
+    """Whatever fresh rows say: here one unit is on at next to none of them, and at twenty rows that were asked."""
+    truth = rl.planted.deep((8, 6, 5, 4, 1), rng=5).scaled()
+    X = np.random.default_rng(0).normal(size=(200_000, 8))
+    H = Known(8, truth.layers)(X)
+    z = H @ truth.head.W[2] + truth.head.b[2]
+    b = truth.head.b.copy()
+    b[2] -= np.sort(z)[-20] - 1e-9  # on at 20 of 200 000 inputs
+    truth = DeepNetwork(truth.layers, truth.head.replace(b=b))
+    without = DeepNetwork(truth.layers, truth.head.permuted([0, 1, 3]))
+    at = inquiry(truth, lambda X: np.ones(len(X), dtype=bool))
+    at.rows(500)
+    if asked:
+        at.ask(X[np.argsort(z)[-20:]])
+    for name in ("_fitted", "_complete", "_joined", "_once"):
+        monkeypatch.setattr(confirm, name, lambda at, net: net)
+    monkeypatch.setattr(confirm, "played", lambda at, net: (net, None))
+    found, pairs = polished(at, without)
+    if asked:
+        assert found is None
+        shown, agrees = pairs
+        assert (np.abs(without(shown) - truth(shown)) > 0.0).all()
+        assert (np.abs(without(agrees) - truth(agrees)) < 1e-12).all()
+    else:
+        assert found is not None
+        assert found.confirmed == 5000
