@@ -34,7 +34,7 @@ FULL: Row = {
         "trained from PyTorch's start": [344000],
     },
     "seed": 344000,
-    "limit": 500.0,
+    "limit": 300.0,
     "budget": 20_000_000,
     "files_limit": 480.0,
 }
