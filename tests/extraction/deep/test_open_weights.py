@@ -11,6 +11,7 @@ from relumine.extraction.deep.asking.box import Asked
 from relumine.extraction.deep.asking.inquiry import Inquiry
 from relumine.extraction.deep.asking.kinks import straight
 from relumine.extraction.deep.asking.witnesses import Chord, Witness
+from relumine.extraction.deep.behind.across import across
 from relumine.extraction.deep.behind.further import Next
 from relumine.extraction.deep.behind.orient import Signs
 from relumine.extraction.deep.behind.sparse import Gradients
@@ -111,11 +112,11 @@ def rare_pair():
 def test_ways_across_a_unit_have_the_unit_in_front_on_at_both_ends():
     truth, at = rare_pair()
     W, b = truth.hidden[2]
-    signs, crossed = Signs(at), 0
+    crossed = 0
     for i, j in np.ndindex(W.shape):
         known = np.ones(W.shape, dtype=bool)
         known[i, j] = False
-        ends = signs._crossing(np.where(known, W, 0.0), b, known)
+        ends = across(at, np.where(known, W, 0.0), b, known)
         if ends is None:  # they are on together nowhere, or never apart
             continue
         for X, side in zip(ends, (-1.0, 1.0)):

@@ -39,7 +39,9 @@ _PASSED, _FEW = 4, 0.01
 _QUIET = 4
 # Patterns of the last known layer that are looked at before; in 784-8×8-1 there are some 60, behind 16 units thousands.
 _PATTERNS = 96
-# So many after which a unit may be missing that no input turns off. In a trained 100-16×8-1 one unit of the third
+# Looks without a new unit, after which the search for a layer ends, where it may be the last.
+_NEARLY, _LITTLE = 8, 4
+# The same after which a unit may be missing that no input turns off. In a trained 100-16×8-1 one unit of the third
 # layer, on for 99.99 % of the inputs, changed sides on the lines of one look in six.
 _PATIENT, _OPEN = 12, 7  # the second where nothing is missing, but signs stay open
 # Kinks in a row that are no unit's of this layer: look elsewhere; the others are tried after the next look. With 60,
@@ -103,18 +105,17 @@ class Next(Held):
                 found_all = self.signed()
                 if found_all is not None:
                     return found_all
-            patience = (
-                (_OPEN if self.signs is not None and self.signs.open else _PATIENT)
-                if self.further
-                else 8
-                if mostly
-                else 4
-            )
-            if quiet > patience and pairs is None and not self.lacking:
+            if quiet > self.patience(mostly) and pairs is None and not self.lacking:
                 break
         if not self.surfaces:
             raise Stop(f"layer {k}: of it no unit was found")
         return self.units(), None
+
+    def patience(self, mostly: bool) -> int:
+        """Looks without a new unit, after which the search for this layer ends; ``mostly``: few kinks are left."""
+        if not self.further:
+            return _NEARLY if mostly else _LITTLE
+        return _OPEN if self.signs is not None and self.signs.open else _PATIENT
 
     def again(self) -> None:
         """Begin again, with all known layers measured from many kinks of each unit, one after the other."""

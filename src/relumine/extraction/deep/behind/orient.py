@@ -14,21 +14,18 @@ import numpy as np
 from relumine.arrays import Array
 from relumine.extraction.deep.asking.inquiry import Inquiry, Mask, Pairs
 from relumine.extraction.deep.asking.witnesses import Witness
+from relumine.extraction.deep.behind.across import across
 from relumine.extraction.deep.behind.balls import Point
 from relumine.extraction.deep.behind.lacking import one_more
 from relumine.extraction.deep.behind.passing import kept
 from relumine.extraction.deep.behind.sparse import Gradients
 from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Known
-from relumine.extraction.deep.known.climb import both_sides
-from relumine.extraction.deep.known.reach import opened
 from relumine.extraction.deep.surfaces.probing import one_sided
 from relumine.extraction.deep.surfaces.surface import Lift, Surface
 
 _NEXT = 60  # kinks next to which it is asked whether a unit is missing
-# Weights that are open for which kinks are looked for at a time, ways for each, and how often before signs are asked
-# for; from an input that branch and bound found, how far across the unit, over the way to it, and how far aside.
-_CROSSED, _EACH, _LOOKS, _ACROSS, _BESIDE = 6, 4, 6, 2.0, 0.3
+_LOOKS = 6  # for kinks that tell open weights, before signs are asked for
 # Gradients on a side of a unit, at the least, that others explain where it is off; share that they may not.
 _FIT, _MISFIT = 5, 0.02
 # Gradients on its other side, at the least, that they do not explain if it is on there. For units of the third layer of
@@ -189,7 +186,7 @@ class Signs:
         V, c, known = self.gradients.weights(V, c, xi, known, [u.points for u in units])
         self.at.tell(f"   {hidden} weights no kink shows, {int((~known).sum())} of them open")
         if not known.all() and self.blind < _BLIND:
-            self.blind, self.missing = self.blind + 1, self._crossing(V, c, known)
+            self.blind, self.missing = self.blind + 1, across(self.at, V, c, known)
             return None
         units = [replace(u, w=w, c=b, known=seen) for u, w, b, seen in zip(units, V, c, known)]
         return (units, xi) if self._whole(V, c, xi, known, free, others) else None
@@ -200,40 +197,9 @@ class Signs:
         left = int((~known).sum())
         if not left or (self.looked and left >= self.looked[-1]) or len(self.looked) >= _LOOKS:
             return False
-        self.missing = self._crossing(V, c, known)
+        self.missing = across(self.at, V, c, known)
         self.looked.append(left)
         return self.missing is not None
-
-    def _crossing(self, V: Array, c: Array, known: Mask) -> Pairs | None:
-        """Pairs of inputs on both sides of units with a weight that is open, its unit in front on at both.
-
-        Where neither random inputs nor climbs are such, branch and bound finds one, and the way across from there; or
-        one that is such if the weight is large enough.
-        """
-        at, open_ = self.at, np.argwhere(~known)
-        ends: list[tuple[Array, Array]] = []
-        for i, j in open_[at.rng.permutation(len(open_))].tolist():
-            theta = np.append(V[i], c[i]) / np.linalg.norm(np.append(V[i], c[i]))
-            T, unit = np.tile(theta, (_EACH, 1)), np.full(_EACH, j)
-            down, up = both_sides(at.known, T, unit, at.rng)
-            H, K = at.known(down), at.known(up)
-            good = (H[:, j] > 0.0) & (K[:, j] > 0.0) & (H @ V[i] < -c[i]) & (K @ V[i] > -c[i])
-            if not good.all():
-                x, weight = opened([*at.known.layers, (V[[i]], c[[i]])], 0, j)
-                if x is not None and weight:  # there the weight itself turns the unit over, if it is so large
-                    up, good = x + _BESIDE * (x - down) / 10.0, H[:, j] > 0.0
-                elif x is not None:
-                    g = at.known.gradient(x[None], V[[i]])[0]
-                    way = float(at.known(x[None])[0] @ V[i] + c[i]) / max(float(np.linalg.norm(g)), 1e-300)
-                    aside = _BESIDE * way / np.sqrt(at.dim) * at.rng.normal(size=(2, _EACH, at.dim))
-                    across = _ACROSS * way * g / max(float(np.linalg.norm(g)), 1e-300)
-                    down = np.where(good[:, None], down, x - across + aside[0])
-                    up, good = np.where(good[:, None], up, x + aside[1]), np.ones(_EACH, dtype=bool)
-            if good.any():
-                ends.append((down[good], up[good]))
-            if len(ends) == _CROSSED:
-                break
-        return (np.concatenate([a for a, _ in ends]), np.concatenate([b for _, b in ends])) if ends else None
 
     def _whole(self, V: Array, c: Array, xi: Array, seen: Mask, free: list[Witness], others: Sequence[Unit]) -> bool:
         """Whether the box depends on nothing but these units, also next to kinks that they do not explain.
