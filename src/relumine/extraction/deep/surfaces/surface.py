@@ -226,8 +226,9 @@ class Surface:
 def agreeing(surface: Surface, X: Array) -> Array:
     """Those of other kinks X that agree on something free of θ, the most of them; none where fewer than three do.
 
-    With N a basis of what is free, a kink with φ·N = t·u, |u| = 1, says that θ has −θ·φ/t along u. Kinks of other units
-    say so, too, but each something else: by how many are nearly the same, so many are the same by chance once in 10^4.
+    With N a basis of what is free, a kink with φ·N = t·u, |u| = 1, says that θ has −θ·φ/t along u. A kink of another
+    unit says so, too, but something else. How many are nearly the same tells how many are the same by chance: more must
+    be.
 
     Examples
     --------
