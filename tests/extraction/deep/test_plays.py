@@ -8,7 +8,9 @@ from relumine.deep import DeepNetwork
 from relumine.extraction.deep.asking.box import Asked
 from relumine.extraction.deep.asking.inquiry import Inquiry
 from relumine.extraction.deep.ending import plays
+from relumine.extraction.deep.ending.linear import contradiction, into_units, never_off
 from relumine.extraction.deep.ending.plays import covering, idle, played
+from relumine.extraction.deep.ending.showing import mixed
 from relumine.results import Status
 from relumine.run import Run
 
@@ -148,3 +150,46 @@ def test_a_weight_that_shows_only_once_another_is_right():
     found = rl.extract(truth, dim=40, rng=131006)
     assert found.status is Status.EXACT
     assert rl.metrics.parameter_error(truth, found.network) < 1e-6
+
+
+def test_a_unit_that_one_corner_in_many_turns_on_is_not_missed(monkeypatch):
+    # on only where one unit in front is far larger than all others: at one in a thousand inputs near and far
+    W = np.vstack([TRUTH.head.W[:3], [1.0, -30.0, -30.0, -30.0, -30.0]])
+    truth = DeepNetwork(TRUTH.layers, TRUTH.head.replace(W=W, b=np.array([*TRUTH.head.b[:-1], -20.0])))
+    monkeypatch.setattr(plays, "corners", lambda net, rng: np.zeros((0, 6)))
+    monkeypatch.setattr(plays, "completed", lambda at, net, slack: net)
+    monkeypatch.setattr(plays, "_SPREAD", 20)
+    at = inquiry(truth, lambda X: truth.activations_before(X, 2)[:, -1] == 0.0)
+    _, pairs = played(at, DeepNetwork(truth.layers, truth.head.permuted([0, 1, 2])))
+    assert pairs is not None
+    assert (truth.activations_before(pairs[0], 2)[:, -1] > 0.0).all()
+
+
+def test_mixed_corners_are_far_out_in_one_to_three_units():
+    X = mixed(TRUTH, 300, np.random.default_rng(0))
+    assert X.shape == (300, 6)
+    H = TRUTH.activations_before(X, 1)
+    assert {int(k) for k in H.argmax(axis=1)} == set(range(5))  # every unit in front is the largest in some corner
+    assert mixed(DeepNetwork((), TRUTH.head), 9, np.random.default_rng(0)).shape == (0, 5)
+
+
+def test_which_units_were_never_off_with_one_in_front_on():
+    X = np.random.default_rng(1).normal(size=(400, 6))
+    H, Z = TRUTH.activations_before(X, 1), TRUTH.activations_before(X, 2)
+    expected = [[not ((Z[:, i] == 0.0) & (H[:, j] > 0.0)).any() for j in range(5)] for i in range(4)]
+    np.testing.assert_array_equal(never_off(TRUTH, X), expected)
+
+
+@pytest.mark.parametrize("flipped", [[0], [1, 3], [0, 1, 2, 3]])
+def test_signs_are_chosen_by_the_affine_part_that_units_never_off_may_leave(flipped):
+    # unit 3 is on wherever unit 2 of the first layer is: half of that weight shows in the affine part, half in the unit
+    W = np.array(TRUTH.head.W)
+    W[3, 2] = 40.0
+    truth = DeepNetwork(TRUTH.layers, TRUTH.head.replace(W=W))
+    at = inquiry(truth, lambda X: X[:, 0] < 9.0)
+    assert never_off(truth, at.ask.data()[0])[3, 2]
+    turned = DeepNetwork(truth.layers, truth.head.flip(flipped))  # the same answers, with an affine part
+    X, Y = at.near()
+    found = into_units(at, turned, X, Y, contradiction(turned, X, Y))
+    assert not found.head.v.any()
+    assert rl.metrics.parameter_error(truth, found) < 1e-9

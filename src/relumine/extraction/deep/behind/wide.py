@@ -87,9 +87,11 @@ def behind(
 
 
 def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
-    """One layer after the other, while their signs can be told at once."""
-    precise, begun = False, list[Surface]()
+    """One layer after the other, while their signs can be told at once; ``turns``: most looks at the first of them."""
+    precise, begun, layers = False, list[Surface](), len(at.known.layers)
     while True:
+        if len(at.known.layers) > layers and not at.quick:  # what is in front is right, so this layer is worth more
+            turns = max(turns, _TURNS)
         search = Next(at, free, precise, begun)
         result = search.all(turns)
         if isinstance(result, Found):

@@ -16,6 +16,7 @@ from scipy.optimize import linprog
 from relumine.arrays import Array
 from relumine.deep import DeepNetwork
 from relumine.extraction.deep.asking.inquiry import Inquiry
+from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.known.climb import before, climbed
 from relumine.network import Network, flip_columns
 from relumine.recovery.orient import orient
@@ -74,6 +75,13 @@ def oriented(head: Network, open_: NDArray[np.bool_] | None = None) -> Network:
     return sparsest(whole) if closed.all() else head
 
 
+def never_off(net: DeepNetwork, X: Array) -> NDArray[np.bool_]:
+    """Which units i of the head (m, d) are off at no row at which unit j in front is on: v_j shows the weight, too."""
+    H = Known(net.d, net.layers)(X)
+    off = H @ net.head.W.T + net.head.b <= 0.0
+    return np.asarray(off.T.astype(np.float64) @ (H > 0.0).astype(np.float64) == 0.0)
+
+
 def tied(head: Network, open_: NDArray[np.bool_], H: Array) -> Network:
     """The head without a linear part, if all that is left of it is in columns with an open weight (m, d).
 
@@ -112,9 +120,13 @@ def sparsest(head: Network) -> Network:
 def into_units(at: Inquiry, net: DeepNetwork, X: Array, Y: Array, slack: float) -> DeepNetwork:
     """The network with v as weights of units, as far as all rows allow it, and the box where those units are off.
 
-    First all of v as weights of one unit, then entry by entry, if these are few: many of them are a unit of their own.
-    Entries that no row needs are left out.
+    First with the signs that leave v only where some unit was off at no row with that activation. Then all of v as
+    weights of one unit, then entry by entry, if these are few: many of them are a unit of their own. Entries that no
+    row needs are left out.
     """
+    if net.head.v.any():
+        turned = DeepNetwork(net.layers, oriented(net.head, never_off(net, at.ask.data()[0])))
+        net = net if (error(turned, X, Y) > slack).any() else turned
     some = np.abs(net.head.v) > _NONE * np.abs(net.head.a).max(initial=0.0)
     less = DeepNetwork(net.layers, net.head.replace(v=net.head.v * some))
     if not some.all() and not (error(less, X, Y) > slack).any():

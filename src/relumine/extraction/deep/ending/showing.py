@@ -182,3 +182,12 @@ def corners(net: DeepNetwork, rng: np.random.Generator) -> Array:
     down = np.repeat(-v[v.any(axis=1)], 2 * m, axis=0)
     ways = [directions(m, _MIXED * m, rng), np.column_stack([down, np.zeros(len(down))])]
     return furthest(net, np.concatenate(ways), rng)
+
+
+def mixed(net: DeepNetwork, count: int, rng: np.random.Generator) -> Array:
+    """Corners of the layers in front of the head in random directions of one to three units."""
+    if not net.layers:
+        return np.zeros((0, net.d))
+    m = len(net.layers[-1][1]) + 1
+    R = rng.normal(size=(count, m)) * (rng.random((count, m)).argsort(axis=1) < rng.integers(1, 4, size=(count, 1)))
+    return furthest(net, R, rng)
