@@ -13,6 +13,7 @@ from relumine.extraction.deep.behind.unsettled import Unsettled
 from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.surfaces import probing
 from relumine.extraction.deep.surfaces.again import everywhere, lines_through, measured_again
+from relumine.extraction.deep.surfaces.following import begun, extended
 from relumine.extraction.deep.surfaces.probing import chosen, corrected, sharpened, shown
 from relumine.extraction.deep.surfaces.surface import Lift, Surface
 from relumine.run import Run
@@ -100,6 +101,26 @@ def test_units_found_are_those_of_the_next_layer():
         assert cosine.max() > 1.0 - 1e-12  # none belongs to the fourth layer
         units.add(int(cosine.argmax()))
     assert len(units) >= 4
+
+
+def test_surfaces_followed_together_are_those_followed_one_by_one():
+    """Of units of the next layer all weights that any way shows; one that is no unit's is none."""
+    at = inquiry()
+    lift, (W, b) = Lift(at.known), TRUTH.hidden[2]
+    lines, begun_ = lines_through(lift, at.rng), []
+    for theta in np.column_stack([W, b])[:4]:
+        x = lines.crossings(Surface(lift, np.zeros(0), theta, np.ones(11, dtype=bool)))[0][0]
+        begun_.append((x, lift.slopes(theta, np.zeros(0), x[None], lift.all.regions(x[None]))[0]))
+    begun_.append((begun_[0][0], at.rng.normal(size=TRUTH.d)))
+    some = [begun(lift, x, n, at.rng) for x, n in begun_]
+    assert extended(at.ask, some, at.rng) == [True] * 4 + [False]
+    for surface, theta in zip(some[:4], np.column_stack([W, b])):
+        F = lift(np.array(surface.points), np.zeros(0))
+        assert np.abs(F @ theta).max() <= 1e-9 * np.linalg.norm(F) * np.linalg.norm(theta)
+        found, right = surface.theta[surface.seen], theta[surface.seen]
+        assert abs(found @ right) >= (1.0 - 1e-12) * np.linalg.norm(found) * np.linalg.norm(right)
+    assert sum(surface.seen.sum() for surface in some[:4]) >= 22
+    assert extended(at.ask, [], at.rng) == []
 
 
 def test_a_unit_found_twice_with_few_digits_is_one_unit():

@@ -284,6 +284,55 @@ def test_surfaces_that_each_lack_some_units_tell_all_of_them_together() -> None:
     assert chain.settled(surfaces[:4], np.random.default_rng(0)) is None
 
 
+def unseen_in_front(on: int, sees: int) -> tuple[Chain, list[Surface]]:
+    """Unit 5 in front is hardly ever on: no kink shows unit 0's weight of it, and few surfaces see it."""
+    rng, d = np.random.default_rng(31), (1.0 - FLIP) / 2.0
+    stand_in, hidden = V.copy(), np.zeros(V.shape, dtype=bool)
+    stand_in[0, 5], hidden[0, 5] = 10.0, True
+    lift, surfaces = Lift(passing(FRONT, stand_in, C)), []
+    for i, (a, p) in enumerate(zip(rng.normal(size=(9, 4)), rng.normal(size=(9, on)))):
+        v = -(a * d) @ stand_in + p @ B[:on]
+        seen = np.ones(4 + 6 + 1, dtype=bool)
+        seen[9] = i < sees
+        v[5] = v[5] + a[0] * (V[0, 5] - 10.0) if seen[9] else 50.0
+        surfaces.append(behind(lift, np.append(np.append(a, v), 0.0), seen))
+    return Chain(FRONT, [(stand_in, C)], hidden), surfaces
+
+
+@pytest.mark.parametrize("on", [0, 1])
+def test_what_surfaces_do_not_see_of_a_unit_in_front_stays_open_and_the_rest_is_told(on: int) -> None:
+    chain, surfaces = unseen_in_front(on, sees=2)
+    found = chain.settled(surfaces, np.random.default_rng(0))
+    assert found is not None
+    W, b = found.chain.front.layers[-1]
+    known = np.arange(6) != 5
+    np.testing.assert_allclose(W[:4, known], (FLIP[:, None] * V)[:, known], atol=1e-9)
+    np.testing.assert_allclose(b[:4], FLIP * C)
+    assert W[0, 5] == 0.0  # not the weight that stood in for it
+    np.testing.assert_array_equal(found.hidden, [[False] * 5 + [i in (0, 4)] for i in range(4 + on)])
+    if on:
+        rest = np.append(B[0, :5], 0.0)
+        np.testing.assert_allclose(np.abs(W[4]), rest / np.linalg.norm(rest), atol=1e-9)
+    assert len(found.kinks) == len(found.hidden) == 4 + on
+
+
+def test_where_enough_surfaces_see_it_nothing_stays_open() -> None:
+    chain, surfaces = unseen_in_front(0, sees=8)
+    found = chain.settled(surfaces, np.random.default_rng(0))
+    assert found is not None
+    np.testing.assert_allclose(found.chain.front.layers[-1][0], FLIP[:, None] * V, atol=1e-9)
+
+
+def test_the_row_of_the_one_unit_always_on_is_part_of_the_layer_once_it_is_known() -> None:
+    row = np.append(B[0], -0.5)
+    found = Chain(FRONT, [(V, C)]).settled(next_layer(1), np.random.default_rng(0), row=row)
+    assert found is not None
+    assert (found.shown, found.on) == (5, 0)
+    assert found.right
+    W, b = found.chain.front.layers[-1]
+    np.testing.assert_allclose(np.append(W[4], b[4]), row)
+
+
 def seldom_off(by: str) -> tuple[Chain, list[Surface], list[Point]]:
     """Unit 3 is off at next to no input, and surfaces do not see it; beside it one unit is on everywhere."""
     rng, d = np.random.default_rng(12), np.array([0.0, 1.0, 1.0, 1.0])

@@ -107,6 +107,8 @@ class Next(Held):
                     return found_all
             if quiet > self.patience(mostly) and pairs is None and not self.lacking:
                 break
+        if self.further and self.signs is None:  # there was no time to ask for signs
+            self.beyond_others()
         if not self.surfaces:
             raise Stop(f"layer {k}: of it no unit was found")
         return self.units(), None
@@ -177,14 +179,14 @@ class Next(Held):
         for start in range(0, len(new), _TOGETHER):
             some = [w for w in new[start : start + _TOGETHER] if not self.explained(w)]
             self.tried |= {id(w) for w in some}
-            for w, surface in zip(some, self.screened(some)):
-                if surface is not None and self.explained(w):  # by one found since
-                    continue
-                full = None if surface is None else self.followed(surface)
-                failed = 0 if full is not None else failed + 1
-                self.failed += full is None
-                if full is not None:
-                    self.keep(full)
+            pairs = list(zip(some, self.screened(some)))
+            # all at once is quicker, but kinks of one unit are then followed in vain: few are where layers are behind
+            for group in [pairs] if self.further else [[pair] for pair in pairs]:
+                for found in self.followed([s for w, s in group if s is not None and not self.explained(w)]):
+                    self.keep(found)
+                for w, s in group:
+                    there = s is not None and self.explained(w)
+                    failed, self.failed = 0 if there else failed + 1, self.failed + (not there)
             if failed > _FAILED:
                 break
 

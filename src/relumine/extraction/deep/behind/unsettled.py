@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from relumine.arrays import Array
 from relumine.extraction.deep.asking.inquiry import Inquiry, Stop
 from relumine.extraction.deep.asking.witnesses import Witness
+from relumine.extraction.deep.behind.balls import Point
 from relumine.extraction.deep.behind.further import MOSTLY, Next, ended
 from relumine.extraction.deep.behind.orient import Signs, arrays
-from relumine.extraction.deep.behind.passing import Chain, Settled, kept, mostly_off, seldom
+from relumine.extraction.deep.behind.passing import Chain, Settled, inputs, kept, mostly_off, seldom
 from relumine.extraction.deep.ending.confirm import Found
 from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Known
@@ -73,9 +77,7 @@ class Unsettled(Next):
             at.tell(f"  layer {k} turn {turn}: {what}, behind all that is passed on")
             if quiet:
                 self.extend()
-            found = chain.settled(self.surfaces, at.rng, points=points) or chain.settled(
-                self.surfaces, at.rng, self.local, points
-            )
+            found = self.told(chain, points)
             if found is not None and self.all_of(found.chain.front):
                 found, open_, sure = self.confirmed(chain.front, found, signs)
                 at.doubtful |= not (found.right and sure) or open_ > 0
@@ -97,6 +99,32 @@ class Unsettled(Next):
         V, c, _ = arrays(units)
         return Chain(chain.front, [*chain.layers, (V, c)], chain.hidden, chain.kinks), []
 
+    def told(self, chain: Chain, points: Sequence[Point]) -> Settled | None:
+        """The first open layer with all signs, by the surfaces behind it, if need be by those that hold in part, too.
+
+        If only one unit of it is on nearly everywhere, and off somewhere, its kinks there give its bias.
+        """
+        for local in ([], self.local):
+            found = chain.settled(self.surfaces, self.at.rng, local, points)
+            if found is not None:
+                one = None if found.right or found.on != 1 else self.seldom_off(found)
+                return found if one is None else chain.settled(self.surfaces, self.at.rng, local, points, one)
+        return None
+
+    def seldom_off(self, found: Settled) -> Array | None:
+        """The row and bias (width + 1,) of the unit that is always on, up to its kinks; None: it seems to have none."""
+        (W, _), before = found.chain.front.layers[-1], self.at.known
+        front = self.at.known = Known(before.d, found.chain.front.layers[:-1])
+        try:
+            search = Next(self.at, [], True)
+            if not search.place(W[found.shown] / np.linalg.norm(W[found.shown])):
+                return None
+            (unit,) = search.units()
+            on = front(inputs(before.d, self.at.rng)) @ unit.w + unit.c > 0.0
+            return np.append(unit.w, unit.c) * (1.0 if 2 * on.sum() > len(on) else -1.0)
+        finally:
+            self.at.known = before
+
     def confirmed(self, front: Known, found: Settled, signs: Signs | None) -> tuple[Settled, int, bool]:
         """The layer behind ``front`` that was settled, measured again; how many weights that no kink shows are open.
 
@@ -104,9 +132,8 @@ class Unsettled(Next):
         """
         before, self.at.known = self.at.known, front
         try:
-            (W, b), more = found.chain.front.layers[-1], found.chain.front.width - found.shown
-            hidden = np.vstack([found.hidden, np.zeros((more, front.width), dtype=bool)])
-            W, b, open_, sure = (signs or Signs(self.at)).confirmed(W, b, hidden, [*found.kinks, *[()] * more])
+            W, b = found.chain.front.layers[-1]
+            W, b, open_, sure = (signs or Signs(self.at)).confirmed(W, b, found.hidden, found.kinks)
             self.at.known = Known(front.d, (*front.layers, (W, b)))
             sure = measured_again(self.at) and sure
             return found.with_layer(*self.at.known.layers[-1]), int(open_.sum()), sure

@@ -8,6 +8,7 @@ equation for θ; a second one further on, and more of them beside it, must be wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +48,7 @@ def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> S
     """
     surface = begun(lift, start, normal, rng)
     open_ = surface.unknown.shape[1]
-    if not extended(ask, surface, rng):
+    if not extended(ask, [surface], rng)[0]:
         return None
     few = surface.unknown.shape[1] > (1.0 - _LEAST) * open_ and (lift.m > 0 or lift.known.width > lift.known.d)
     if few or not holds(ask, surface, rng):
@@ -58,30 +59,50 @@ def followed(ask: Asked, lift: Lift, start: Array, normal: Array, rng: Rng) -> S
     return surface
 
 
-def extended(ask: Asked, surface: Surface, rng: Rng, misses: int = _MISSES, brief: bool = False) -> bool:
-    """The weights that are still open, by rays in the surface; False: too many kinks are not where they should be.
+@dataclass
+class _Progress:
+    """Of a surface the kinks that were not where they should be, weights gained, and rounds without one."""
+
+    surface: Surface
+    missed: int = 0
+    gained: int = 0
+    idle: int = 0
+
+    def starts(self, rng: Rng) -> tuple[list[Array], list[int]]:
+        """Of each open weight a point of the surface near to where its unit changes sides, and that unit."""
+        lift, points = self.surface.lift, np.array(self.surface.points)
+        far = np.abs(np.concatenate(lift.all.before(points), axis=1))  # (points, units)
+        units = np.flatnonzero(~self.surface.seen[np.maximum(lift.entry, 0)] & (lift.entry >= 0))
+        return [points[rng.choice(np.argsort(far[:, unit])[:_STARTS])] for unit in units], units.tolist()
+
+
+def extended(
+    ask: Asked, surfaces: Sequence[Surface], rng: Rng, misses: int = _MISSES, brief: bool = False
+) -> list[bool]:
+    """The weights of each that are still open, by rays in it; False: too many kinks are not where they should be.
 
     ``misses``: how many may not, beyond one for every weight found; ``brief``: some weights may stay open.
     """
-    lift = surface.lift
     patience, steps = _BRIEF if brief else (_IDLE, _CROSSINGS)
-    missed = idle = gained = 0
+    each = [_Progress(surface) for surface in surfaces]
     for _ in range(_ROUNDS):
-        if surface.seen.all() or idle > patience:
+        going = [p for p in each if not p.surface.seen.all() and p.idle <= patience and p.missed <= misses + p.gained]
+        starts = [(p.surface, x, unit) for p in going for x, unit in zip(*p.starts(rng))]
+        if not starts:
             break
-        points = np.array(surface.points)
-        far = np.abs(np.concatenate(lift.all.before(points), axis=1))  # (points, units)
-        units = np.flatnonzero(~surface.seen[np.maximum(lift.entry, 0)] & (lift.entry >= 0))
-        starts = [rng.choice(np.argsort(far[:, unit])[:_STARTS]) for unit in units]  # near where each changes sides
+        some, X, units = zip(*starts)
         # rays that end at the same unit would learn the same
         crossings = {
-            found.number: found for found in rays(surface, points[np.array(starts, dtype=np.intp)], units, rng, steps)
+            (id(found.surface), found.number): found
+            for found in rays(some, np.array(X), np.array(units, dtype=np.intp), rng, steps)
         }
-        new = _kept(ask, surface, _bend(ask, surface, list(crossings.values())), rng)
-        missed, gained, idle = missed + len(crossings) - new, gained + new, 0 if new else idle + 1
-        if missed > misses + gained:
-            return False
-    return True
+        tried = [found.surface for found in crossings.values()]
+        new = _kept(ask, _bend(ask, list(crossings.values())), rng)
+        for p in going:
+            more = new.get(id(p.surface), 0)
+            p.missed += sum(surface is p.surface for surface in tried) - more
+            p.gained, p.idle = p.gained + more, 0 if more else p.idle + 1
+    return [p.missed <= misses + p.gained for p in each]
 
 
 def begun(lift: Lift, start: Array, normal: Array, rng: Rng) -> Surface:
@@ -117,7 +138,7 @@ class _Weight:
     points: list[Array]
 
 
-def _bend(ask: Asked, surface: Surface, crossings: list[Crossing]) -> list[_Weight]:
+def _bend(ask: Asked, crossings: list[Crossing]) -> list[_Weight]:
     """At each crossing a kink behind it, and a second one further on that is where the first puts it."""
     seen: list[tuple[Crossing, Array]] = []
     for share, wider in zip(_SHARES, _WIDER):
@@ -134,14 +155,14 @@ def _bend(ask: Asked, surface: Surface, crossings: list[Crossing]) -> list[_Weig
         crossings = [c for c, x in zip(crossings, found) if x is None]
         if not crossings:
             break
-    return _confirmed(ask, surface, seen)
+    return _confirmed(ask, seen)
 
 
-def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[Crossing, Array]]) -> list[_Weight]:
+def _confirmed(ask: Asked, seen: list[tuple[Crossing, Array]]) -> list[_Weight]:
     """Those with a second kink."""
     bases, ways, tried = [], [], []
     for c, x in seen:
-        n = surface.through(x).slope(x)
+        n = c.surface.through(x).slope(x)
         u = _tangent(c.u, n)
         if c.g @ u <= 0.0 or not n.any():
             continue
@@ -158,8 +179,8 @@ def _confirmed(ask: Asked, surface: Surface, seen: list[tuple[Crossing, Array]])
     ]
 
 
-def _kept(ask: Asked, surface: Surface, new: list[_Weight], rng: Rng) -> int:
-    """Hold new weights against the box at more places of their regions, and keep those that pass; how many.
+def _kept(ask: Asked, new: list[_Weight], rng: Rng) -> dict[int, int]:
+    """Hold new weights against the box at more places of their regions, and keep those that pass; how many, by id.
 
     Then θ from all places. Weights found one after the other lose a digit or two at each: the error of the normal so
     far, times the way from where it was measured, over that into the next region. More places than weights in each
@@ -168,7 +189,7 @@ def _kept(ask: Asked, surface: Surface, new: list[_Weight], rng: Rng) -> int:
     bases, ways = [], []
     for found in new:
         c, y = found.crossing, found.points[-1]
-        n = surface.through(y).slope(y)  # further from the edge: more digits
+        n = c.surface.through(y).slope(y)  # further from the edge: more digits
         n = n / np.linalg.norm(n)
         for u in rng.normal(size=(_MORE, len(y))):
             u = _tangent(u, n)
@@ -176,19 +197,23 @@ def _kept(ask: Asked, surface: Surface, new: list[_Weight], rng: Rng) -> int:
             room = min(_room(c.rows, c.offsets, y + ahead * u, n), _room(c.rows, c.offsets, y + ahead * u, -n))
             bases.append(y + ahead * u)
             ways.append(min(0.45 * room, _TIGHT * ahead) * n)
-    shown, kept = bends(ask, bases, ways), 0
-    before = surface.theta, surface.seen, surface.free, list(surface.points)
+    shown, kept = bends(ask, bases, ways), dict[int, int]()
+    good: dict[int, list[tuple[_Weight, list[Array]]]] = {}
     for i, found in enumerate(new):
         more = [x for x in shown[_MORE * i : _MORE * (i + 1)] if x is not None]
         if len(more) >= _NEEDED:
+            good.setdefault(id(found.crossing.surface), []).append((found, more))
+    for one, some in good.items():
+        surface = some[0][0].crossing.surface
+        before = surface.theta, surface.seen, surface.free, list(surface.points)
+        for found, more in some:
             surface.learn(found.points[-1])
             surface.points += [*found.points, *more]
-            kept += 1
-    theta = surface.solved() if kept else None
-    if theta is not None:
-        surface.theta, surface.error = theta
-    elif kept:  # some of them are another unit's
-        (surface.theta, surface.seen, surface.free, surface.points), kept = before, 0
+        theta = surface.solved()
+        if theta is not None:
+            (surface.theta, surface.error), kept[one] = theta, len(some)
+        else:  # some of them are another unit's
+            surface.theta, surface.seen, surface.free, surface.points = before
     return kept
 
 

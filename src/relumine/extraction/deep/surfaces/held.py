@@ -99,23 +99,30 @@ class Held:
             found = [None if n > 1 or (n and not k) else s for s, k, n in zip(found, hits, missed)]
         return [None if n > 0.3 * k else s for s, k, n in zip(found, hits, missed)]
 
-    def followed(self, surface: Surface) -> Surface | None:
-        """All of a surface, if the box bends all over it; None: it is no unit's of this layer.
+    def followed(self, some: list[Surface]) -> list[Surface]:
+        """All of those surfaces of which the box bends all over; the others are no unit's of this layer.
 
         Most are not, and that shows soon: only those that pass are followed as far as they go.
         """
-        found: Surface | None = surface
         for brief in (True, False):
-            if found is None or (found.seen.all() and not brief):
-                break
-            if not extended(self.at.ask, found, self.at.rng, _MISSES, brief):
-                return None
-            solved = found.solved()
-            if solved is not None:
-                found.theta, found.error = solved
-            whole, found = found, self.verified(found, self.surfaces, PLACES)
-            if found is None and solved is not None and whole.seen.mean() >= _PART:
-                self.local.append(whole)
+            open_ = [s for s in some if brief or not s.seen.all()]
+            good = extended(self.at.ask, open_, self.at.rng, _MISSES, brief)
+            whole = {id(s): self.whole(s) if there else None for s, there in zip(open_, good)}
+            passed = [whole.get(id(s), s) for s in some]
+            some = []
+            for s in passed:  # each once
+                if s is not None and not any(other.joins(s) for other in some):
+                    some.append(s)
+        return some
+
+    def whole(self, surface: Surface) -> Surface | None:
+        """A surface as far as it was followed, if the box bends all over it."""
+        solved = surface.solved()
+        if solved is not None:
+            surface.theta, surface.error = solved
+        found = self.verified(surface, self.surfaces, PLACES)
+        if found is None and solved is not None and surface.seen.mean() >= _PART:
+            self.local.append(surface)
         return found
 
     def verified(self, surface: Surface, others: list[Surface], count: int) -> Surface | None:
@@ -162,9 +169,7 @@ class Held:
 
     def extend(self) -> None:
         """Weights of surfaces that are still open."""
-        for surface in self.surfaces:
-            if not surface.seen.all():
-                extended(self.at.ask, surface, self.at.rng)
+        extended(self.at.ask, [s for s in self.surfaces if not s.seen.all()], self.at.rng)
         self.agree()
 
     def agree(self) -> None:

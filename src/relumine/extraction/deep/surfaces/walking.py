@@ -60,9 +60,8 @@ def _walk(surfaces: Sequence[Surface], X: Array, steps: NDArray[np.intp], rng: R
 
 def _covered(surfaces: Sequence[Surface], F: Array) -> Mask:
     """At which inputs with φ = F, one for each of these surfaces, all of it is known."""
-    found, number = np.zeros(len(F), dtype=bool), np.array([id(s) for s in surfaces])
-    for one in {id(s): s for s in surfaces}.values():
-        mine = number == id(one)
+    found = np.zeros(len(F), dtype=bool)
+    for one, mine in _each(surfaces):
         found[mine] = one.covers(F[mine])
     return found
 
@@ -105,6 +104,7 @@ def onto(
 class Crossing:
     """Where a ray along ``u`` in a surface of normal ``n`` meets the hyperplane ``number``, g·x + o = 0, at ``x``."""
 
+    surface: Surface
     number: int
     x: Array
     u: Array
@@ -115,18 +115,19 @@ class Crossing:
     depth: float
 
 
-def rays(surface: Surface, X: Array, units: NDArray[np.intp], rng: Rng, most: int) -> list[Crossing]:
-    """From each row of X in the surface towards where one of the ``units`` changes sides, as far as all is known.
+def rays(surfaces: Sequence[Surface], X: Array, units: NDArray[np.intp], rng: Rng, most: int) -> list[Crossing]:
+    """From each row of X in its surface towards where one of the ``units`` changes sides, as far as all is known.
 
-    ``most``: hyperplanes that a ray may cross.
+    ``surfaces``: one for each row; ``most``: hyperplanes that a ray may cross.
     """
-    lift, found = surface.lift, list[Crossing]()
-    T, S = surface.theta[None], surface.s[None]
+    found, own = list[Crossing](), np.arange(len(X))
+    T, S = np.array([s.theta for s in surfaces]), np.array([s.s for s in surfaces])
     for _ in range(most):
         if not len(X):
             break
+        lift = surfaces[0].lift
         at = lift.all.regions(X)
-        N = lift.slopes(T, S, X, at)
+        N = lift.slopes(T[own], S[own], X, at)
         # uphill for that unit, and a little anywhere: straight uphill may end in a corner
         aim = -at.rows[np.arange(len(X)), units]
         noise = rng.normal(size=X.shape) * np.maximum(np.linalg.norm(aim, axis=1), 1e-12)[:, None] / np.sqrt(X.shape[1])
@@ -137,23 +138,35 @@ def rays(surface: Surface, X: Array, units: NDArray[np.intp], rng: Rng, most: in
         across = np.sum(at.rows[np.arange(len(X)), number] * ways, axis=1)
         depth = np.minimum(at.room(edges, ways, number)[0], sizes(edges))
         met &= (across > 0.0) & (depth >= _THIN * (1.0 + np.linalg.norm(edges, axis=1)))
-        new = _news(surface, edges, AHEAD * np.minimum(depth, steps)[:, None] * ways)
-        for i in np.flatnonzero(met & (new > _NEW)):
+        mine = [surfaces[i] for i in own.tolist()]
+        new = _news(mine, edges, AHEAD * np.minimum(depth, steps)[:, None] * ways)
+        for i in np.flatnonzero(met & (new > _NEW)).tolist():
             g, rows, offsets = at.rows[i, number[i]], at.rows[i], at.offsets[i]
-            found.append(Crossing(int(number[i]), edges[i], ways[i], N[i], g, rows, offsets, float(depth[i])))
-        inside, fits = onto(lift, T, S, edges, ways, number, behind)
+            way = int(number[i]), edges[i], ways[i], N[i], g, rows, offsets, float(depth[i])
+            found.append(Crossing(mine[i], *way))
+        inside, fits = onto(lift, T[own], S[own], edges, ways, number, behind)
         on = met & (new <= _OLD) & fits
-        X, units = inside[on], units[on]
+        X, units, own = inside[on], units[on], own[on]
     return found
 
 
-def _news(surface: Surface, edges: Array, ways: Array) -> Array:
-    """The share of the change of φ's slope at edges that is free: 0 where the surface is known behind them, too."""
-    F = surface.lift(np.concatenate([edges - ways, edges, edges + ways]), surface.s).reshape(3, len(edges), -1)
+def _news(surfaces: Sequence[Surface], edges: Array, ways: Array) -> Array:
+    """The share of the change of φ's slope at edges that is free: 0 where a surface is known behind them, too."""
+    lift, S = surfaces[0].lift, np.array([s.s for s in surfaces])
+    F = lift(np.concatenate([edges - ways, edges, edges + ways]), np.tile(S, (3, 1))).reshape(3, len(edges), -1)
     change = F[0] - 2.0 * F[1] + F[2]
     size = np.linalg.norm(change, axis=1)
     bent = size > 1e-9 * np.linalg.norm(F[1], axis=1)
-    return np.where(bent, np.linalg.norm(change @ surface.unknown, axis=1) / np.where(bent, size, 1.0), 0.0)
+    free = np.zeros(len(edges))
+    for one, mine in _each(surfaces):
+        free[mine] = np.linalg.norm(change[mine] @ one.unknown, axis=1)
+    return np.where(bent, free / np.where(bent, size, 1.0), 0.0)
+
+
+def _each(surfaces: Sequence[Surface]) -> list[tuple[Surface, Mask]]:
+    """Each of these once, and where it is among them."""
+    number = np.array([id(s) for s in surfaces])
+    return [(s, number == id(s)) for s in {id(s): s for s in surfaces}.values()]
 
 
 def sizes(X: Array) -> Array:
