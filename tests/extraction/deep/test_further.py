@@ -8,7 +8,7 @@ import relumine as rl
 from relumine.extraction.deep.asking.box import Asked
 from relumine.extraction.deep.asking.inquiry import Inquiry
 from relumine.extraction.deep.behind.further import Next
-from relumine.extraction.deep.behind.passing import Chain
+from relumine.extraction.deep.behind.passing import Chain, Settled
 from relumine.extraction.deep.behind.unsettled import Unsettled
 from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.surfaces import probing
@@ -339,3 +339,50 @@ def test_of_an_open_layer_only_units_that_are_further_behind_are_left_out(false)
     assert (found is None) == (not false)
     if found is not None:
         np.testing.assert_array_equal(found.layers[0][0], W)
+
+
+def third_layer(at, keep):
+    """The third layer, with only some units, as units behind it would have told it."""
+    W, b = (part[keep] for part in TRUTH.hidden[2])
+    lift, kinks = Lift(at.known), []
+    lines = lines_through(lift, at.rng, 20)
+    for theta in np.column_stack([W, b]):
+        kinks.append(points_on(lines, Surface(lift, np.zeros(0), theta, np.ones(11, dtype=bool)), lambda f: True))
+    chain = Chain(Known(TRUTH.d, (*at.known.layers, (W, b))), [])
+    return Settled(chain, [], len(b), 0, np.zeros(W.shape, dtype=bool), kinks, np.arange(len(b)))
+
+
+def test_a_unit_that_a_settled_layer_lacks_is_found_next_to_gradients_it_does_not_explain():
+    at = inquiry()
+    front, search = at.known, Unsettled(at, [], precise=True)
+    found, open_, sure = search.checked(front, third_layer(at, np.arange(10) != 4), None)
+    assert (found.shown, open_, sure) == (10, 0, True)
+    assert at.known is front
+    T = np.column_stack(found.chain.front.layers[-1])
+    truth = np.column_stack(TRUTH.hidden[2])
+    T, truth = (M / np.linalg.norm(M[:, :-1], axis=1, keepdims=True) for M in (T, truth))
+    apart = np.linalg.norm(T[:, None] - truth, axis=2)  # with its sign
+    np.testing.assert_array_equal(np.sort(apart.argmin(axis=1)), np.arange(10))
+    assert apart.min(axis=1).max() < 1e-7
+
+
+def test_of_a_settled_layer_what_is_a_sum_over_others_is_not_its_own():
+    at = inquiry()
+    search, found = Unsettled(at, [], precise=True), third_layer(at, np.arange(10) < 10)
+    assert search.own(found).all()
+    (W, b), (A, e) = TRUTH.hidden[2], TRUTH.hidden[3]
+    x = at.rng.normal(size=(4000, TRUTH.d))
+    patterns, often = np.unique(at.known(x) @ W.T + b > 0.0, axis=0, return_counts=True)
+    few = patterns.sum(axis=1) < 10
+    on = patterns[few][often[few].argmax()]
+    row, shift = A[3, on] @ W[on], A[3, on] @ b[on] + e[3]
+    lines = lines_through(search.lift, at.rng, 40)
+    surface = Surface(search.lift, np.zeros(0), np.append(row, shift), np.ones(11, dtype=bool))
+    T = np.column_stack([W, b])
+    there = points_on(lines, surface, lambda f: ((T @ f > 0.0) == on).all())
+    assert there
+    front = Known(TRUTH.d, (*at.known.layers, (np.vstack([W, row]), np.append(b, shift))))
+    more = found._replace(
+        chain=Chain(front, []), hidden=np.zeros((11, 10), dtype=bool), kinks=[*found.kinks, there], units=np.arange(11)
+    )
+    np.testing.assert_array_equal(search.own(more), np.arange(11) < 10)

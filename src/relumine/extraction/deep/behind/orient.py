@@ -39,6 +39,7 @@ _BALLS, _TRIES, _SIDE = 150, 3, 12
 _FAR, _STRETCHES = 1e-3, 6
 _CHOICE, _ASIDE = 8, 1e-3  # of so many inputs the nearest ends a stretch; how far from corners its ends are
 _SUM = 1e-6  # how far weights may be from a sum over other units, over their size
+_TIMES = 3  # that gradients are asked for where weights count that nothing has told, or a gradient is not explained
 _BLIND = 4  # times that kinks are looked for where weights count that neither kinks nor gradients show
 
 
@@ -210,7 +211,7 @@ class Signs:
         surfaces = Lift(known)
         rest = [w for w in free if not surfaces.touches(w.point)]
         some = [rest[i] for i in at.rng.permutation(len(rest))[:_NEXT]]
-        if not self._lonely(V, c, xi, seen):
+        if not self.lonely(V, c, xi, seen):
             return False
         _, fits = self.gradients.told(V, c, xi, seen)
         beside = [u.points[i] for u in others for i in at.rng.permutation(len(u.points))[:_NEXT]]
@@ -237,11 +238,11 @@ class Signs:
         gradients are asked for there; and which weights stay open, and whether these units explain all gradients.
         """
         xi = np.ones(len(b))
-        for _ in range(2):  # once more with gradients next to those that nothing explained
+        for _ in range(_TIMES):  # once more with other gradients, also next to those that nothing explained
             V, c, known = self.gradients.weights(np.where(hidden, 0.0, W), b, xi, ~hidden, kinks)
             V = np.where(hidden & (V == 0.0), W, V)
             _, fits = self._far(V, c, xi, known)
-            if fits.all() or not hidden.any():
+            if fits.all() and known.all():
                 break
         open_ = f"{int((~known).sum())} of {int(hidden.sum())} weights open"
         self.at.tell(f"   {open_}, {int(fits.sum())} of {len(fits)} gradients fit")
@@ -261,12 +262,23 @@ class Signs:
             self._beside(points, fits)
         return points, fits
 
+    def explained(self, few: tuple[Array, Array, Mask], more: tuple[Array, Array, Mask]) -> int:
+        """How many gradients units (V, c, which weights are known) explain that fewer of them do not, beyond the other
+        way round; the signs of all are known.
+        """
+        both = []
+        for V, c, seen in (few, more):
+            points, fits = self.gradients.told(V, c, np.ones(len(c)), seen, _FAR)
+            both.append({id(p): bool(fit) for p, fit in zip(points, fits)})
+        before, after = both
+        return sum(after[p] - before[p] for p in before.keys() & after.keys())
+
     def _beside(self, points: list[Point], fits: Mask) -> None:
         """More gradients next to some of those that are not explained."""
         shown = [p.x for p, near in zip(points, fits) if not near and p.x is not None]
         self.gradients.beside(np.reshape(shown[:_STRETCHES], (-1, self.at.dim)))
 
-    def _lonely(self, V: Array, c: Array, xi: Array, seen: Mask) -> bool:
+    def lonely(self, V: Array, c: Array, xi: Array, seen: Mask) -> bool:
         """Whether no gradient is far from what these units explain, also where a unit that is seldom on may be.
 
         Else such a one changes sides between an input at which one is, and another.

@@ -120,6 +120,15 @@ class Chain:
         lift, (V, c) = Lift(Chain(self.front, self.layers[:i]).known), self.layers[i]
         return [Surface(lift, np.zeros(0), theta, np.ones(len(theta), dtype=bool)) for theta in np.column_stack([V, c])]
 
+    def only(self, i: int, there: Mask) -> Chain:
+        """Up to open layer i, and of that the units that are ``there``: what is behind was looked for with all."""
+        V, c = self.layers[i]
+        hidden, kinks = self.hidden, self.kinks
+        if i == 0:
+            hidden = None if hidden is None else hidden[there]
+            kinks = [some for some, is_there in zip(kinks, there) if is_there]
+        return Chain(self.front, [*self.layers[:i], (V[there], c[there])], hidden, kinks)
+
     def rare(self, count: int, rng: np.random.Generator) -> Pairs | None:
         """Pairs of inputs at which a unit of the first open layer is on that seldom is; None: there is none."""
         V, c = self.layers[0]
@@ -175,8 +184,8 @@ class Chain:
         ]
         hidden = np.vstack([np.delete(hidden, idle, axis=0), np.tile(~use, (len(B), 1))])
         surfaces, kinks = [s for s in again if s is not None], [*kinks, *[()] * len(B)]
-        on = len(always) if row is None else 0
-        return Settled(chain, surfaces, len(c) + len(always) - on, on, hidden, kinks)
+        on, units = len(always) if row is None else 0, np.delete(np.arange(m), idle)
+        return Settled(chain, surfaces, len(c) + len(always) - on, on, hidden, kinks, units)
 
     def _told(self, surfaces: list[Surface], points: Sequence[Point], few: Indices) -> tuple[Decided, Mask] | None:
         """What these ``surfaces`` tell of the first open layer; and by which columns of h, 0 in what is said in others.
@@ -227,7 +236,7 @@ class Settled(NamedTuple):
 
     And how many are always ``on``. If no rows for these are positive everywhere, one of them is off somewhere, and the
     layer has more units than it stands for. ``hidden``: weights of it that no kink has shown, of those
-    always on the ones that nothing has; ``kinks`` of its units.
+    always on the ones that nothing has; ``kinks`` of its units; ``units``: which of the open layer its first ones are.
     """
 
     chain: Chain
@@ -236,6 +245,7 @@ class Settled(NamedTuple):
     on: int
     hidden: Mask
     kinks: list[Sequence[Array]]
+    units: Indices
 
     @property
     def right(self) -> bool:

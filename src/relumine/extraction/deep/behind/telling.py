@@ -33,6 +33,7 @@ _LITTLE = 1e-4  # of θ: what a unit further behind gets from this layer is no m
 _CLEAR = 1e-2  # how far from 0 and 1 the d of the least squares may be
 _OFF = 1e-5  # what d and ε may leave of v
 _ROW = 1e-5  # how far the row of a unit may be from those of B
+_SAME = 1e-6  # 1 − |cos| of rows that are one
 _AGREE = 2  # sums over rows of B, beyond those, that must agree on them
 _SPARE = 1.2  # equations for each unknown
 
@@ -91,8 +92,11 @@ def decided(
         for use in (behind.seen[:, rest].all(axis=1), sure.all(axis=1)):
             rows = behind.on(use).of(rest)
             found = _each(V[rest], hidden[rest], rows) or _at_once(V[rest], hidden[rest], rows)
-            if found is None or (len(few) > len(idle) and len(found.B) >= V.shape[1] - len(rest)):
-                continue  # B may then be anything that those left out have
+            if found is None:
+                continue
+            spanned = len(found.B) >= V.shape[1] - len(rest)  # B may then be anything that those left out have,
+            if spanned and len(few) > len(idle) and _distinct(rows.T[:, :-1]) < V.shape[1] + len(few) + _AGREE:
+                continue  # unless there are more units than these and those together could give to any
             d, more = np.zeros(m), np.zeros(V.shape)
             d[rest], more[rest], B = found
             off, B_off = _seldom_off(V, hidden, np.setdiff1d(few, idle), B)
@@ -104,6 +108,13 @@ def decided(
             if others is not None:
                 return Decided(idle, d, more, others)
     return None
+
+
+def _distinct(T: Array) -> int:
+    """How many of these rows are not multiples of others: surfaces of one unit may hold in part in several places."""
+    T = T / np.maximum(np.linalg.norm(T, axis=1, keepdims=True), 1e-300)
+    same = np.abs(T @ T.T) > 1.0 - _SAME
+    return int((~np.tril(same, -1).any(axis=1)).sum())
 
 
 def _each(V: Array, hidden: Mask, behind: Behind) -> Told | None:
