@@ -299,27 +299,27 @@ def test_a_unit_that_is_on_at_one_input_in_a_thousand_is_missed():
     assert 0 < on.sum() < 30
     search, few, xi = Signs(at), np.arange(10) != 6, np.ones(10)
     seen = np.ones(W.shape, dtype=bool)
-    assert not search._lonely(W[few], b[few], xi[few], seen[few])
+    assert not search.lonely(W[few], b[few], xi[few], seen[few])
     ends = [at.known(X) @ W[6] + b[6] for X in search.missing]
     assert (ends[0] > 0.0).any()  # on at some of the inputs with a gradient that the others do not explain
     assert (ends[0] > ends[1]).mean() > 0.7
     assert search.doubtful
     search.blind = 4  # looked for in vain: it goes on, and the layer is not called certain
-    assert search._lonely(W[few], b[few], xi[few], seen[few])
+    assert search.lonely(W[few], b[few], xi[few], seen[few])
     assert search.doubtful
     search.blind, other = 0, np.random.default_rng(4).normal(size=(3, 10))  # units of which no gradient is a sum
     search.missing = None
-    assert not search._lonely(other, np.zeros(3), np.ones(3), np.ones(other.shape, dtype=bool))
+    assert not search.lonely(other, np.zeros(3), np.ones(3), np.ones(other.shape, dtype=bool))
     assert search.missing is None  # then there is no input at which nothing is missing
     points, fits = search.gradients.told(W[few], b[few], xi[few], seen[few], 1e-3)
     assert (~fits).sum() > 1
     far = points[int(np.flatnonzero(~fits)[0])]
     search.gradients.points = [*[p for p, near in zip(points, fits) if near], far]  # a single one is enough
-    assert not search._lonely(W[few], b[few], xi[few], seen[few])
+    assert not search.lonely(W[few], b[few], xi[few], seen[few])
     whole = Signs(at)
-    assert whole._lonely(W, b, xi, seen)
+    assert whole.lonely(W, b, xi, seen)
     assert not whole.doubtful
     points, _ = whole.gradients.told(W, b, xi, seen, 1e-3)
     points[0].g = np.ones(len(points[0].g))  # but not one that is as it should be once more
-    assert whole._lonely(W, b, xi, seen)
+    assert whole.lonely(W, b, xi, seen)
     assert not whole.doubtful
