@@ -9,6 +9,7 @@ from relumine.extraction.deep.asking.box import Asked
 from relumine.extraction.deep.asking.inquiry import Inquiry
 from relumine.extraction.deep.behind.further import Next
 from relumine.extraction.deep.behind.passing import Chain, Settled
+from relumine.extraction.deep.behind.settling import checked, sums
 from relumine.extraction.deep.behind.unsettled import Unsettled
 from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.surfaces import probing
@@ -354,8 +355,8 @@ def third_layer(at, keep):
 
 def test_a_unit_that_a_settled_layer_lacks_is_found_next_to_gradients_it_does_not_explain():
     at = inquiry()
-    front, search = at.known, Unsettled(at, [], precise=True)
-    found, open_, sure = search.checked(front, third_layer(at, np.arange(10) != 4), None)
+    front = at.known
+    found, open_, sure = checked(at, front, third_layer(at, np.arange(10) != 4), None)
     assert (found.shown, open_, sure) == (10, 0, True)
     assert at.known is front
     T = np.column_stack(found.chain.front.layers[-1])
@@ -368,16 +369,16 @@ def test_a_unit_that_a_settled_layer_lacks_is_found_next_to_gradients_it_does_no
 
 def test_of_a_settled_layer_what_is_a_sum_over_others_is_not_its_own():
     at = inquiry()
-    search, found = Unsettled(at, [], precise=True), third_layer(at, np.arange(10) < 10)
-    assert search.own(found).all()
+    lift, found = Lift(at.known), third_layer(at, np.arange(10) < 10)
+    assert not len(sums(at, found))
     (W, b), (A, e) = TRUTH.hidden[2], TRUTH.hidden[3]
     x = at.rng.normal(size=(4000, TRUTH.d))
     patterns, often = np.unique(at.known(x) @ W.T + b > 0.0, axis=0, return_counts=True)
     few = patterns.sum(axis=1) < 10
     on = patterns[few][often[few].argmax()]
     row, shift = A[3, on] @ W[on], A[3, on] @ b[on] + e[3]
-    lines = lines_through(search.lift, at.rng, 40)
-    surface = Surface(search.lift, np.zeros(0), np.append(row, shift), np.ones(11, dtype=bool))
+    lines = lines_through(lift, at.rng, 40)
+    surface = Surface(lift, np.zeros(0), np.append(row, shift), np.ones(11, dtype=bool))
     T = np.column_stack([W, b])
     there = points_on(lines, surface, lambda f: ((T @ f > 0.0) == on).all())
     assert there
@@ -385,4 +386,4 @@ def test_of_a_settled_layer_what_is_a_sum_over_others_is_not_its_own():
     more = found._replace(
         chain=Chain(front, []), hidden=np.zeros((11, 10), dtype=bool), kinks=[*found.kinks, there], units=np.arange(11)
     )
-    np.testing.assert_array_equal(search.own(more), np.arange(11) < 10)
+    np.testing.assert_array_equal(sums(at, more), [10])

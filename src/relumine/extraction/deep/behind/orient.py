@@ -263,8 +263,9 @@ class Signs:
         return points, fits
 
     def explained(self, few: tuple[Array, Array, Mask], more: tuple[Array, Array, Mask]) -> int:
-        """How many gradients units (V, c, which weights are known) explain that fewer of them do not, beyond the other
-        way round; the signs of all are known.
+        """How many gradients more units (V, c, which weights are known) explain, less those that only fewer do.
+
+        With all signs known.
         """
         both = []
         for V, c, seen in (few, more):

@@ -1,0 +1,119 @@
+"""A layer that units behind have settled (`passing`), put right: which are its units, and what does it still lack?
+
+The unit that is on nearly everywhere may be off somewhere: its kinks there give its bias. A unit whose weights are a
+sum over those that are on where it has kinks is further behind. Next to gradients that the layer does not explain, a
+unit that few inputs turn on changes sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relumine.arrays import Array
+from relumine.extraction.deep.asking.inquiry import Inquiry
+from relumine.extraction.deep.behind.further import Next
+from relumine.extraction.deep.behind.orient import Signs, is_behind
+from relumine.extraction.deep.behind.passing import Chain, Settled, inputs
+from relumine.extraction.deep.first.units import Unit
+from relumine.extraction.deep.known.charts import Known
+from relumine.extraction.deep.surfaces.again import measured_again
+
+_LOOKS = 3  # for units next to gradients that are not explained
+_TWO = 1e-6  # distance of units, over their size, from which they are two
+
+
+def seldom_off(at: Inquiry, found: Settled) -> Array | None:
+    """The row and bias (width + 1,) of the one unit that is always on, up to its kinks; None: it seems to have none."""
+    *front, (W, _) = found.chain.front.layers
+    with _behind(at, Known(at.dim, tuple(front))):
+        search = Next(at, [], True)
+        if not search.place(W[found.shown] / np.linalg.norm(W[found.shown])):
+            return None
+        (unit,) = search.units()
+        on = at.known(inputs(at.dim, at.rng)) @ unit.w + unit.c > 0.0
+        return np.append(unit.w, unit.c) * (1.0 if 2 * on.sum() > len(on) else -1.0)
+
+
+def sums(at: Inquiry, found: Settled) -> NDArray[np.intp]:
+    """Which of the open layer's units are sums over others, and so none of its own; none if all of them are."""
+    *front, (W, b) = found.chain.front.layers
+    rows = [Unit(w, c, ~unseen, 0.0, points=list(k)) for w, c, unseen, k in zip(W, b, found.hidden, found.kinks)]
+    known, one = Known(at.dim, tuple(front)), np.ones(len(rows) - 1)
+    further = [is_behind(known, [*rows[:i], *rows[i + 1 :]], one, rows[i]) for i in range(len(found.units))]
+    if not any(further) or all(further):
+        return np.zeros(0, dtype=np.intp)
+    at.tell(f"   {sum(further)} units of the open layer are sums over others: they are further behind")
+    return np.asarray(found.units[np.array(further)])
+
+
+def checked(at: Inquiry, front: Known, found: Settled, signs: Signs | None) -> tuple[Settled, int, bool]:
+    """The layer behind ``front`` that was settled, measured again; how many weights that no kink shows are open.
+
+    And whether it explains all gradients, and the box bends all over its units. Where it does not explain some, a unit
+    that few inputs turn on is looked for there, and becomes part of it.
+    """
+    with _behind(at, front):
+        signs = Signs(at) if signs is None else signs
+        for look in range(_LOOKS + 1):
+            found, open_, sure = _confirmed(at, found, signs)
+            more = None if sure or look == _LOOKS or found.chain.layers else _with_one(at, found, signs)
+            if more is None:
+                break
+            found = more
+        return found, open_, sure
+
+
+def _confirmed(at: Inquiry, found: Settled, signs: Signs) -> tuple[Settled, int, bool]:
+    """The same of the layer as it is."""
+    W, b = found.chain.front.layers[-1]
+    W, b, open_, sure = signs.confirmed(W, b, found.hidden, found.kinks)
+    with _behind(at, Known(at.dim, (*at.known.layers, (W, b)))):
+        sure = measured_again(at) and sure
+        return found.with_layer(*at.known.layers[-1]), int(open_.sum()), sure
+
+
+def _with_one(at: Inquiry, found: Settled, signs: Signs) -> Settled | None:
+    """The layer with one unit more: that which explains most gradients that were not, and has kinks next to these."""
+    W, b = found.chain.front.layers[-1]
+    if signs.lonely(W, b, np.ones(len(b)), ~found.hidden) or signs.missing is None:
+        return None
+    out, search = signs.missing[0], Next(at, [], True)
+    search.signs = signs
+    search.look(None, 0, 0)
+    search.trace()
+    T = np.column_stack([W, b]) / np.linalg.norm(W, axis=1, keepdims=True)
+    new = [u for u in search.units() if _apart(T, np.append(u.w, u.c)) > _TWO]
+    n, best = found.shown, (0, found)
+    for unit in new:
+        sign = 1.0 if np.mean(at.known(out) @ unit.w + unit.c > 0.0) >= 0.5 else -1.0
+        V, c = np.insert(W, n, sign * unit.w, axis=0), np.insert(b, n, sign * unit.c)
+        hidden, kinks = (
+            np.insert(found.hidden, n, ~unit.known, axis=0),
+            [*found.kinks[:n], unit.points, *found.kinks[n:]],
+        )
+        count = signs.explained((W, b, ~found.hidden), (V, c, ~hidden))
+        if count > best[0]:
+            chain = Chain(Known(at.dim, (*at.known.layers, (V, c))), [])
+            best = count, found._replace(chain=chain, surfaces=[], shown=n + 1, hidden=hidden, kinks=kinks)
+    at.tell(f"   {len(new)} surfaces next to gradients that are not explained, {best[0]} of these by one of them")
+    return best[1] if best[0] else None
+
+
+def _apart(T: Array, unit: Array) -> float:
+    """How far a unit is from the nearest of others, rows of T, up to its sign, over its size."""
+    off = np.minimum(np.linalg.norm(T - unit, axis=1), np.linalg.norm(T + unit, axis=1))
+    return float(off.min(initial=np.inf)) / float(np.linalg.norm(unit))
+
+
+@contextmanager
+def _behind(at: Inquiry, front: Known) -> Iterator[None]:
+    """With these as the known layers."""
+    before, at.known = at.known, front
+    try:
+        yield
+    finally:
+        at.known = before
