@@ -323,3 +323,52 @@ def test_a_unit_that_is_on_at_one_input_in_a_thousand_is_missed():
     points[0].g = np.ones(len(points[0].g))  # but not one that is as it should be once more
     assert whole.lonely(W, b, xi, seen)
     assert not whole.doubtful
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_weight_counts_if_any_input_asked_has_both_units_on(asked, monkeypatch):
+    """Though no random input has, as it seems, and no gradient: without one of these it would be left at zero."""
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    known = np.ones(W.shape, dtype=bool)
+    known[3, 7] = False
+    gradients = Gradients(at)
+    monkeypatch.setattr(gradients, "_together", lambda T, pairs, most: [np.zeros((0, TRUTH.d)) for _ in pairs])
+    monkeypatch.setattr(gradients, "measure", lambda score, count: 0)
+    X = np.random.default_rng(0).normal(size=(2000, TRUTH.d))
+    H = at.known(X)
+    V = np.where(known, W, 0.0)
+    both = X[(H[:, 7] > 0.1) & (H @ V[3] + b[3] > 0.1)][:2]
+    seen = gradients.weights(V, b, np.ones(10), known, (), list(both) if asked else [])[2]
+    assert len(both) == 2
+    assert seen[3, 7] == (not asked)
+
+
+def test_inputs_at_which_a_layer_was_not_all_are_kept_once(monkeypatch):
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    search, X, tried = Signs(at), np.random.default_rng(0).normal(size=(6, TRUTH.d)), []
+
+    def complete(known, kinks, also):
+        tried.append(len(also))
+        at.beside = (np.reshape([X[0], X[1], *also], (-1, TRUTH.d)), X[3:])
+        return False
+
+    monkeypatch.setattr(at, "complete", complete)
+    monkeypatch.setattr(at, "narrowed", lambda known: None)
+    monkeypatch.setattr(search, "lonely", lambda *_: True)
+    for _ in range(4):
+        assert not search._whole(W, b, np.ones(10), np.ones(W.shape, dtype=bool), [], [])
+    assert tried == [0, 2, 2, 2]
+
+
+def test_the_unit_that_is_missing_is_on_where_gradients_are_not_explained():
+    at = inquiry()
+    W, b = TRUTH.hidden[2]
+    few, search = np.arange(10) != 4, Signs(at)
+    search.gradients.measure(search.gradients.rank, 200)
+    T, seen = np.column_stack([W, b]), np.ones((9, 10), dtype=bool)
+    counts = [search.needed(W[few], b[few], seen, sign * row) for row in T for sign in (1.0, -1.0)]
+    assert int(np.argmax(counts)) == 8  # unit 4, on where it is
+    assert max(counts) > 5
+    assert max(counts[:8] + counts[9:]) < max(counts) / 2

@@ -39,7 +39,7 @@ _BALLS, _TRIES, _SIDE = 150, 3, 12
 _FAR, _STRETCHES = 1e-3, 6
 _CHOICE, _ASIDE = 8, 1e-3  # of so many inputs the nearest ends a stretch; how far from corners its ends are
 _SUM = 1e-6  # how far weights may be from a sum over other units, over their size
-_TIMES = 3  # that gradients are asked for where weights count that nothing has told, or a gradient is not explained
+_TIMES = 6  # that gradients are asked for where weights count that nothing has told, or a gradient is not explained
 _BLIND = 4  # times that kinks are looked for where weights count that neither kinks nor gradients show
 
 
@@ -184,7 +184,7 @@ class Signs:
     ) -> tuple[list[Unit], Array] | None:
         """The units with the weights that no kink shows, once these are known and the box depends on nothing else."""
         hidden = int((~known).sum())
-        V, c, known = self.gradients.weights(V, c, xi, known, [u.points for u in units])
+        V, c, known = self.gradients.weights(V, c, xi, known, [u.points for u in units], self.shown)
         self.at.tell(f"   {hidden} weights no kink shows, {int((~known).sum())} of them open")
         if not known.all() and self.blind < _BLIND:
             self.blind, self.missing = self.blind + 1, across(self.at, V, c, known)
@@ -221,7 +221,8 @@ class Signs:
             self.blind, whole = self.blind + 1, self.blind >= _BLIND  # it was looked for often enough
             self.doubtful |= whole
         if not whole and at.beside is not None:
-            self.shown += list(at.beside[0])
+            before = {x.tobytes() for x in self.shown}
+            self.shown += [x for x in at.beside[0] if x.tobytes() not in before]
             self.missing = at.narrowed(known)
         if whole:
             at.count_checks(len(known.layers), len(fits))
@@ -262,17 +263,14 @@ class Signs:
             self._beside(points, fits)
         return points, fits
 
-    def explained(self, few: tuple[Array, Array, Mask], more: tuple[Array, Array, Mask]) -> int:
-        """How many gradients more units (V, c, which weights are known) explain, less those that only fewer do.
+    def needed(self, V: Array, c: Array, known: Mask, row: Array) -> int:
+        """At how many gradients that units Vh + c do not explain one more is on, less at how many that they do.
 
-        With all signs known.
+        All with the right signs; ``row``: (w, b) of the other.
         """
-        both = []
-        for V, c, seen in (few, more):
-            points, fits = self.gradients.told(V, c, np.ones(len(c)), seen, _FAR)
-            both.append({id(p): bool(fit) for p, fit in zip(points, fits)})
-        before, after = both
-        return sum(after[p] - before[p] for p in before.keys() & after.keys())
+        points, fits = self.gradients.told(V, c, np.ones(len(c)), known, _FAR)
+        on = np.reshape([p.h for p in points], (-1, V.shape[1])) @ row[:-1] + row[-1] > 0.0
+        return int((on & ~fits).sum() - (on & fits).sum())
 
     def _beside(self, points: list[Point], fits: Mask) -> None:
         """More gradients next to some of those that are not explained."""

@@ -22,6 +22,8 @@ from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.surfaces.again import measured_again
 
+Mask = NDArray[np.bool_]
+
 _LOOKS = 3  # for units next to gradients that are not explained
 _TWO = 1e-6  # distance of units, over their size, from which they are two
 
@@ -60,47 +62,51 @@ def checked(at: Inquiry, front: Known, found: Settled, signs: Signs | None) -> t
         signs = Signs(at) if signs is None else signs
         for look in range(_LOOKS + 1):
             found, open_, sure = _confirmed(at, found, signs)
-            more = None if sure or look == _LOOKS or found.chain.layers else _with_one(at, found, signs)
+            more = None if sure or look == _LOOKS or found.chain.layers else _with_one(at, found, ~open_, signs)
             if more is None:
                 break
             found = more
-        return found, open_, sure
+        return found, int(open_.sum()), sure
 
 
-def _confirmed(at: Inquiry, found: Settled, signs: Signs) -> tuple[Settled, int, bool]:
-    """The same of the layer as it is."""
+def _confirmed(at: Inquiry, found: Settled, signs: Signs) -> tuple[Settled, Mask, bool]:
+    """The same of the layer as it is, and which weights are open."""
     W, b = found.chain.front.layers[-1]
     W, b, open_, sure = signs.confirmed(W, b, found.hidden, found.kinks)
     with _behind(at, Known(at.dim, (*at.known.layers, (W, b)))):
         sure = measured_again(at) and sure
-        return found.with_layer(*at.known.layers[-1]), int(open_.sum()), sure
+        return found.with_layer(*at.known.layers[-1]), open_, sure
 
 
-def _with_one(at: Inquiry, found: Settled, signs: Signs) -> Settled | None:
-    """The layer with one unit more: that which explains most gradients that were not, and has kinks next to these."""
+def _with_one(at: Inquiry, found: Settled, known: Mask, signs: Signs) -> Settled | None:
+    """The layer with one unit more, that has kinks next to gradients which are not explained, and is on at these only.
+
+    ``known``: which weights of the layer are.
+    """
     W, b = found.chain.front.layers[-1]
-    if signs.lonely(W, b, np.ones(len(b)), ~found.hidden) or signs.missing is None:
+    signs.blind = 0
+    if signs.lonely(W, b, np.ones(len(b)), known) or signs.missing is None:
         return None
-    out, search = signs.missing[0], Next(at, [], True)
+    search = Next(at, [], True)
     search.signs = signs
     search.look(None, 0, 0)
     search.trace()
-    T = np.column_stack([W, b]) / np.linalg.norm(W, axis=1, keepdims=True)
+    T, n = np.column_stack([W, b]) / np.linalg.norm(W, axis=1, keepdims=True), found.shown
     new = [u for u in search.units() if _apart(T, np.append(u.w, u.c)) > _TWO]
-    n, best = found.shown, (0, found)
-    for unit in new:
-        sign = 1.0 if np.mean(at.known(out) @ unit.w + unit.c > 0.0) >= 0.5 else -1.0
-        V, c = np.insert(W, n, sign * unit.w, axis=0), np.insert(b, n, sign * unit.c)
-        hidden, kinks = (
-            np.insert(found.hidden, n, ~unit.known, axis=0),
-            [*found.kinks[:n], unit.points, *found.kinks[n:]],
-        )
-        count = signs.explained((W, b, ~found.hidden), (V, c, ~hidden))
-        if count > best[0]:
-            chain = Chain(Known(at.dim, (*at.known.layers, (V, c))), [])
-            best = count, found._replace(chain=chain, surfaces=[], shown=n + 1, hidden=hidden, kinks=kinks)
-    at.tell(f"   {len(new)} surfaces next to gradients that are not explained, {best[0]} of these by one of them")
-    return best[1] if best[0] else None
+    both = [(sign, u) for u in new for sign in (1.0, -1.0)]
+    needed = [signs.needed(W, b, known, np.append(sign * u.w, sign * u.c)) for sign, u in both]
+    at.tell(f"   {len(new)} surfaces next to {max(needed, default=0)} gradients that one of them may explain")
+    if max(needed, default=0) <= 0:
+        return None
+    sign, unit = both[int(np.argmax(needed))]
+    W, b = np.insert(W, n, sign * unit.w, axis=0), np.insert(b, n, sign * unit.c)
+    return found._replace(
+        chain=Chain(Known(at.dim, (*at.known.layers, (W, b))), []),
+        surfaces=[],
+        shown=n + 1,
+        hidden=np.insert(found.hidden, n, ~unit.known, axis=0),
+        kinks=[*found.kinks[:n], unit.points, *found.kinks[n:]],
+    )
 
 
 def _apart(T: Array, unit: Array) -> float:

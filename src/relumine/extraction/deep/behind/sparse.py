@@ -208,7 +208,13 @@ class Gradients:
             self.points = [q for q in self.points if q is not p] + ([] if found is None else [found])
 
     def weights(
-        self, V: Array, c: Array, xi: Array, known: Mask, kinks: Sequence[Sequence[Array]] = ()
+        self,
+        V: Array,
+        c: Array,
+        xi: Array,
+        known: Mask,
+        kinks: Sequence[Sequence[Array]] = (),
+        also: Sequence[Array] = (),
     ) -> tuple[Array, Array, Mask]:
         """V and c with the weights that no kink shows, as far as gradients tell; which are known, or never count.
 
@@ -219,7 +225,9 @@ class Gradients:
         open_ = np.argwhere(~known)
         if not len(open_):
             return V, c, known
-        for i, j in self._meet(V, c, xi, open_):
+        X = np.reshape([*[p.x for p in self.points if p.x is not None], *also], (-1, self.at.dim))
+        asked = X, self.at.known(X)
+        for i, j in self._meet(V, c, xi, open_, asked):
             known[i, j] = True
         self.left += _EACH * int((~known).sum())
         on = (self.H @ V.T + c) * xi > 0.0
@@ -228,9 +236,9 @@ class Gradients:
             self.measure(np.where(on[:, i] & self.moves[:, j], spare, -np.inf), _EACH)
         shown = [self.at.known(np.reshape(some, (-1, self.at.dim))) for some in kinks]
         V, c, known = hidden.weights(self.points, V, c, xi, known, shown)
-        still = np.argwhere(~known)
-        for (i, j), inputs in zip(still, self._together(xi[:, None] * np.column_stack([V, c]), still, 1)):
-            known[i, j] = not len(inputs)
+        still, T = np.argwhere(~known), xi[:, None] * np.column_stack([V, c])
+        for (i, j), inputs in zip(still, self._together(T, still, 1)):
+            known[i, j] = not len(inputs) and not len(_met(*asked, T[i], j))
         return V, c, known
 
     def _together(self, T: Array, pairs: NDArray[np.intp], most: int) -> list[Array]:
@@ -250,10 +258,13 @@ class Gradients:
                 found[k] = np.vstack([found[k], X[np.flatnonzero(on[:, i] & (H[:, j] > 0.0))[: most - len(found[k])]]])
         return found
 
-    def _meet(self, V: Array, c: Array, xi: Array, pairs: NDArray[np.intp]) -> list[tuple[int, int]]:
+    def _meet(
+        self, V: Array, c: Array, xi: Array, pairs: NDArray[np.intp], asked: tuple[Array, Array]
+    ) -> list[tuple[int, int]]:
         """Corners near which a unit is on, and one in front of it, for pairs (i, j); those proved to be so nowhere.
 
-        They are looked for from random inputs at which both are on, and from one that branch and bound finds.
+        They are looked for from random inputs at which both are on, from one that branch and bound finds, and from
+        inputs ``asked`` before, (X, h).
         """
         at, never = self.at, []
         T = xi[:, None] * np.column_stack([V, c])
@@ -266,6 +277,7 @@ class Gradients:
                 inputs = inputs if x is None else np.vstack([inputs, x])
                 if x is None and sure and not len(inputs):
                     never.append((i, j))
+            inputs = np.vstack([inputs, _met(*asked, T[i], j)])
             if len(inputs):
                 starts.append(inputs[at.rng.integers(len(inputs), size=_SOUGHT)])
                 units.append(np.tile(T[i], (_SOUGHT, 1)))
@@ -283,3 +295,8 @@ class Gradients:
             if point is not None:
                 self.points.append(point)
         return before - self.left
+
+
+def _met(X: Array, H: Array, row: Array, j: int) -> Array:
+    """The rows of X at which a unit is on, by its row (w, c) and h, and unit j in front of it."""
+    return np.asarray(X[(H[:, j] > EDGE * np.linalg.norm(H, axis=1)) & (H @ row[:-1] + row[-1] > 0.0)])
