@@ -7,9 +7,10 @@ from tests.extraction.deep.four_layers import TRUTH, inquiry
 import relumine as rl
 from relumine.extraction.deep.asking.box import Asked
 from relumine.extraction.deep.asking.inquiry import Inquiry
+from relumine.extraction.deep.behind import settling
 from relumine.extraction.deep.behind.further import Next
 from relumine.extraction.deep.behind.passing import Chain, Settled
-from relumine.extraction.deep.behind.settling import checked, sums
+from relumine.extraction.deep.behind.settling import checked, mend, sums
 from relumine.extraction.deep.behind.unsettled import Unsettled
 from relumine.extraction.deep.known.charts import Known
 from relumine.extraction.deep.surfaces import probing
@@ -387,3 +388,45 @@ def test_of_a_settled_layer_what_is_a_sum_over_others_is_not_its_own():
         chain=Chain(front, []), hidden=np.zeros((11, 10), dtype=bool), kinks=[*found.kinks, there], units=np.arange(11)
     )
     np.testing.assert_array_equal(sums(at, more), [10])
+
+
+def without_a_unit(at, unit=4):
+    """Three layers are known, and of the third all units but one; inputs that show it: few of the others are on."""
+    (W, b), keep = TRUTH.hidden[2], np.arange(10) != unit
+    at.known = Known(TRUTH.d, (*TRUTH.hidden[:2], (W[keep], b[keep])))
+    at.certain = at.known.layers
+    X = np.random.default_rng(3).normal(size=(4000, TRUTH.d))
+    H, Z = TRUTH.activations_before(X, 2), TRUTH.activations_before(X, 3)
+    return X[(Z[:, unit] > 0.1) & ((Z > 0.0).sum(axis=1) < (H > 0.0).sum(axis=1))][:20]
+
+
+def test_it_is_told_which_known_layer_is_not_all_there():
+    at = inquiry(3)
+    assert at.lacking(without_a_unit(inquiry(3))) is None
+    k, shown = at.lacking(without_a_unit(at))
+    assert k == 3
+    assert len(shown) > 2
+
+
+def test_a_known_layer_gets_the_unit_that_inputs_behind_it_show():
+    at = inquiry(3)
+    mend(at, *at.lacking(without_a_unit(at)))
+    assert at.certain == TRUTH.hidden[:2]  # until units behind it are found again
+    assert not at.doubtful
+    W, b = at.known.layers[2]
+    T, truth = np.column_stack([W, b]), np.column_stack(TRUTH.hidden[2])
+    T, truth = (M / np.linalg.norm(M[:, :-1], axis=1, keepdims=True) for M in (T, truth))
+    apart = np.linalg.norm(T[:, None] - truth, axis=2)
+    np.testing.assert_array_equal(np.sort(apart.argmin(axis=1)), np.arange(10))
+    assert apart.min(axis=1).max() < 1e-7
+    assert any("layer 3" in note and "1 more" in note for note in at.notes)
+
+
+def test_a_layer_that_cannot_be_mended_is_a_doubt(monkeypatch):
+    at = inquiry(3)
+    X = without_a_unit(at)
+    monkeypatch.setattr(settling, "checked", lambda at, front, found, signs: (found, 0, False))
+    mend(at, 3, X)
+    assert at.doubtful
+    assert len(at.certain) == 2
+    assert any("was not found" in note for note in at.notes)

@@ -59,6 +59,7 @@ class Inquiry:
         self.doubtful = self.quick = False
         self.unsigned: tuple[Array, Array] | None = None
         self.checked: dict[int, int] = {}
+        self.mended = 0  # times that a known layer got a unit that few inputs turn on
         self.beside: Pairs | None = None  # inputs at which the box saw more than known layers, and others at which not
         self._incomplete: tuple[tuple[Array, Array], ...] | None = None
         self.pool: tuple[Array, Array] = (np.zeros((0, dim)), np.zeros((0, 1)))
@@ -192,6 +193,16 @@ class Inquiry:
     def _both(self, moves: Moves) -> Array:
         """The answers at both ends (n, 2)."""
         return self.ask(np.stack([moves.starts, moves.ends], axis=1).reshape(-1, self.dim)).reshape(-1, 2)
+
+    def lacking(self, X: Array) -> tuple[int, Array] | None:
+        """The first known layer that is not all there at some of the rows of X, 1 for the first one, and those rows."""
+        for k in range(1, len(self.known.layers) + 1):
+            known = Known(self.dim, self.known.layers[:k])
+            moves, same = self.told(known, X)
+            there = [x for x in moves.starts[~same][:_LOOKED] if self._again(known, x)]
+            if there:
+                return k, np.array(there)
+        return None
 
     def searched(self, known: Known) -> bool:
         """Whether none of many random inputs, near and far, shows anything of which the last known layer is blind.

@@ -105,6 +105,8 @@ class Next(Held):
                 found_all = self.signed()
                 if found_all is not None:
                     return found_all
+                if self.in_front is not None:
+                    return self.units(), None
             if quiet > self.patience(mostly) and pairs is None and not self.lacking:
                 break
         if self.further and self.signs is None:  # there was no time to ask for signs
@@ -125,6 +127,11 @@ class Next(Held):
             self.at.doubtful |= not measured_again(self.at, layer)
         self.begin()
         self.precise, self.tried, self.signs, self._patterns = True, set(), None, None
+
+    @property
+    def in_front(self) -> tuple[int, Array] | None:
+        """A known layer that is not all there (its number), and inputs at which that shows."""
+        return None if self.signs is None else self.signs.in_front
 
     @property
     def lacking(self) -> bool:

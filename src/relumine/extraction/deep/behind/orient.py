@@ -40,6 +40,7 @@ _FAR, _STRETCHES = 1e-3, 6
 _CHOICE, _ASIDE = 8, 1e-3  # of so many inputs the nearest ends a stretch; how far from corners its ends are
 _SUM = 1e-6  # how far weights may be from a sum over other units, over their size
 _TIMES = 6  # that gradients are asked for where weights count that nothing has told, or a gradient is not explained
+MENDED = 4  # times that a known layer is mended
 _BLIND = 4  # times that kinks are looked for where weights count that neither kinks nor gradients show
 
 
@@ -47,13 +48,15 @@ class Signs:
     """What gradients say about the units of the layer behind the known ones; measured once, whatever these are.
 
     ``open``: whether only signs are; ``missing``: stretches on which a unit that is missing changes sides;
-    ``doubtful``: one may be missing, and was not found there.
+    ``doubtful``: one may be missing, and was not found there; ``in_front``: a known layer that is not all there (its
+    number), and inputs at which that shows.
     """
 
     def __init__(self, at: Inquiry) -> None:
         self.at, self.gradients = at, Gradients(at)
         self.open = self.doubtful = False
         self.missing: Pairs | None = None
+        self.in_front: tuple[int, Array] | None = None
         self.looked: list[int] = []  # weights that were open when kinks were looked for before signs
         self.blind = 0  # times that kinks were looked for where weights count that none has shown
         self.asked = 0  # units with which gradients were asked for elsewhere
@@ -220,6 +223,11 @@ class Signs:
             at.tell("   a random input shows that a unit is missing")
             self.blind, whole = self.blind + 1, self.blind >= _BLIND  # it was looked for often enough
             self.doubtful |= whole
+        lacking = None if whole or at.beside is None else at.lacking(at.beside[0])
+        if lacking is not None and at.mended < MENDED:
+            self.in_front = lacking
+        elif lacking is not None:  # it was mended often enough
+            self.doubtful = whole = True
         if not whole and at.beside is not None:
             before = {x.tobytes() for x in self.shown}
             self.shown += [x for x in at.beside[0] if x.tobytes() not in before]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from relumine.arrays import Array
 from relumine.extraction.deep.asking.inquiry import Inquiry
 from relumine.extraction.deep.behind.further import Next
-from relumine.extraction.deep.behind.orient import Signs, is_behind
+from relumine.extraction.deep.behind.orient import MENDED, Signs, is_behind
 from relumine.extraction.deep.behind.passing import Chain, Settled, inputs
 from relumine.extraction.deep.first.units import Unit
 from relumine.extraction.deep.known.charts import Known
@@ -67,6 +67,29 @@ def checked(at: Inquiry, front: Known, found: Settled, signs: Signs | None) -> t
                 break
             found = more
         return found, int(open_.sum()), sure
+
+
+def mend(at: Inquiry, k: int, X: Array) -> None:
+    """Known layer k with a unit that it lacks at the rows of X; the layers behind it are found again.
+
+    It is not certain any more, nor are those: where no such unit is found, whatever comes behind it is a doubt.
+    """
+    at.certain, at.mended = at.certain[: k - 1], at.mended + 1
+    front, at.known = Known(at.dim, at.known.layers[: k - 1]), Known(at.dim, at.known.layers[:k])
+    (W, b), more = at.known.layers[-1], 0
+    if front.layers:
+        with _behind(at, front):
+            signs = Signs(at)
+            signs.gradients.beside(X)
+        hidden = np.zeros(W.shape, dtype=bool)
+        found = Settled(Chain(at.known, []), [], len(b), 0, hidden, [()] * len(b), np.arange(len(b)))
+        found, open_, _ = checked(at, front, found, signs)
+        more, at.known = found.shown - len(b), found.chain.front
+        at.doubtful |= open_ > 0
+    at.doubtful |= not more
+    at.mended = at.mended if more else MENDED
+    units = f"it has {more} more than seen at first, which few inputs turn on" if more else "a unit of it was not found"
+    at.say(f"layer {k}: inputs behind it show that {units}")
 
 
 def _confirmed(at: Inquiry, found: Settled, signs: Signs) -> tuple[Settled, Mask, bool]:

@@ -13,6 +13,7 @@ from relumine.extraction.deep.asking.inquiry import Inquiry, Pairs, Stop
 from relumine.extraction.deep.asking.kinks import segments
 from relumine.extraction.deep.asking.witnesses import Chord, Witness, measure, witnesses_of
 from relumine.extraction.deep.behind.further import Next, ended
+from relumine.extraction.deep.behind.settling import mend
 from relumine.extraction.deep.behind.unsettled import settled
 from relumine.extraction.deep.ending.confirm import Found
 from relumine.extraction.deep.first.units import Unit, joined
@@ -97,6 +98,10 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         if isinstance(result, Found):
             return result
         units, xi = result
+        if search.in_front is not None:  # what was found behind it counts no more
+            mend(at, *search.in_front)
+            free, begun, precise = search.free, [], True
+            continue
         k = len(at.known.layers) + 1
         if k >= _DEPTH:
             raise Stop(f"more than {_DEPTH} layers")
