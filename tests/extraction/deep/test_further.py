@@ -410,7 +410,8 @@ def test_it_is_told_which_known_layer_is_not_all_there():
 
 def test_a_known_layer_gets_the_unit_that_inputs_behind_it_show():
     at = inquiry(3)
-    mend(at, *at.lacking(without_a_unit(at)))
+    k, X = at.lacking(without_a_unit(at))
+    mend(at, k, (X, X))
     assert at.certain == TRUTH.hidden[:2]  # until units behind it are found again
     assert not at.doubtful
     W, b = at.known.layers[2]
@@ -426,7 +427,8 @@ def test_a_layer_that_cannot_be_mended_is_a_doubt(monkeypatch):
     at = inquiry(3)
     X = without_a_unit(at)
     monkeypatch.setattr(settling, "checked", lambda at, front, found, signs: (found, 0, False))
-    mend(at, 3, X)
+    monkeypatch.setattr(settling, "_between", lambda *_: None)
+    mend(at, 3, (X, X))
     assert at.doubtful
     assert len(at.certain) == 2
     assert any("was not found" in note for note in at.notes)

@@ -129,8 +129,8 @@ class Next(Held):
         self.precise, self.tried, self.signs, self._patterns = True, set(), None, None
 
     @property
-    def in_front(self) -> tuple[int, Array] | None:
-        """A known layer that is not all there (its number), and inputs at which that shows."""
+    def in_front(self) -> tuple[int, Pairs] | None:
+        """A known layer that is not all there (its number), and stretches from inputs at which that shows."""
         return None if self.signs is None else self.signs.in_front
 
     @property

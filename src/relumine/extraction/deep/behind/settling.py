@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relumine.arrays import Array
-from relumine.extraction.deep.asking.inquiry import Inquiry
+from relumine.extraction.deep.asking.inquiry import Inquiry, Pairs
 from relumine.extraction.deep.behind.further import Next
 from relumine.extraction.deep.behind.orient import MENDED, Signs, is_behind
 from relumine.extraction.deep.behind.passing import Chain, Settled, inputs
@@ -69,8 +69,8 @@ def checked(at: Inquiry, front: Known, found: Settled, signs: Signs | None) -> t
         return found, int(open_.sum()), sure
 
 
-def mend(at: Inquiry, k: int, X: Array) -> None:
-    """Known layer k with a unit that it lacks at the rows of X; the layers behind it are found again.
+def mend(at: Inquiry, k: int, pairs: Pairs) -> None:
+    """Known layer k with a unit that it lacks on stretches from inputs that show it; what is behind is found again.
 
     It is not certain any more, nor are those: where no such unit is found, whatever comes behind it is a doubt.
     """
@@ -80,10 +80,14 @@ def mend(at: Inquiry, k: int, X: Array) -> None:
     if front.layers:
         with _behind(at, front):
             signs = Signs(at)
-            signs.gradients.beside(X)
+            signs.gradients.beside(pairs[0])
         hidden = np.zeros(W.shape, dtype=bool)
         found = Settled(Chain(at.known, []), [], len(b), 0, hidden, [()] * len(b), np.arange(len(b)))
         found, open_, _ = checked(at, front, found, signs)
+        if found.shown == len(b):  # no gradient shows it
+            with _behind(at, front):
+                one = _between(at, found, signs, pairs)
+            found, open_, _ = (found, open_, False) if one is None else checked(at, front, one, signs)
         more, at.known = found.shown - len(b), found.chain.front
         at.doubtful |= open_ > 0
     at.doubtful |= not more
@@ -110,18 +114,46 @@ def _with_one(at: Inquiry, found: Settled, known: Mask, signs: Signs) -> Settled
     signs.blind = 0
     if signs.lonely(W, b, np.ones(len(b)), known) or signs.missing is None:
         return None
+    both = [(sign, u) for u in _new(at, found, signs, signs.missing) for sign in (1.0, -1.0)]
+    needed = [signs.needed(W, b, known, np.append(sign * u.w, sign * u.c)) for sign, u in both]
+    at.tell(f"   {len(both) // 2} surfaces next to {max(needed, default=0)} gradients that one of them may explain")
+    return _joined(at, found, *both[int(np.argmax(needed))]) if max(needed, default=0) > 0 else None
+
+
+def _between(at: Inquiry, found: Settled, signs: Signs, pairs: Pairs) -> Settled | None:
+    """The layer with one unit more, that is on at one end of most stretches, and at no gradient that is explained.
+
+    Whether it is one of this layer shows in what is found behind it then.
+    """
+    W, b = found.chain.front.layers[-1]
+    known, best, most = np.ones(W.shape, dtype=bool), None, 0.5
+    out, near = (at.known(X) for X in pairs)
+    units = _new(at, found, signs, pairs)
+    for unit in units:
+        up, down = (H @ unit.w + unit.c > 0.0 for H in (out, near))
+        for sign, share in ((1.0, np.mean(up & ~down)), (-1.0, np.mean(down & ~up))):
+            row = np.append(sign * unit.w, sign * unit.c)
+            if share > most and signs.needed(W, b, known, row) >= 0:
+                best, most = _joined(at, found, sign, unit), float(share)
+    at.tell(f"   {len(units)} surfaces on these stretches, {'one' if best else 'none'} of them may be of this layer")
+    return best
+
+
+def _new(at: Inquiry, found: Settled, signs: Signs, pairs: Pairs) -> list[Unit]:
+    """Surfaces with a kink on these stretches that are none of the layer's units, and bend the box all over."""
+    W, b = found.chain.front.layers[-1]
+    T = np.column_stack([W, b]) / np.linalg.norm(W, axis=1, keepdims=True)
     search = Next(at, [], True)
-    search.signs = signs
+    search.signs, signs.missing = signs, pairs
     search.look(None, 0, 0)
     search.trace()
-    T, n = np.column_stack([W, b]) / np.linalg.norm(W, axis=1, keepdims=True), found.shown
-    new = [u for u in search.units() if _apart(T, np.append(u.w, u.c)) > _TWO]
-    both = [(sign, u) for u in new for sign in (1.0, -1.0)]
-    needed = [signs.needed(W, b, known, np.append(sign * u.w, sign * u.c)) for sign, u in both]
-    at.tell(f"   {len(new)} surfaces next to {max(needed, default=0)} gradients that one of them may explain")
-    if max(needed, default=0) <= 0:
-        return None
-    sign, unit = both[int(np.argmax(needed))]
+    search.beyond_others()
+    return [u for u in search.units() if _apart(T, np.append(u.w, u.c)) > _TWO]
+
+
+def _joined(at: Inquiry, found: Settled, sign: float, unit: Unit) -> Settled:
+    """The layer with one unit more, behind those that show."""
+    (W, b), n = found.chain.front.layers[-1], found.shown
     W, b = np.insert(W, n, sign * unit.w, axis=0), np.insert(b, n, sign * unit.c)
     return found._replace(
         chain=Chain(Known(at.dim, (*at.known.layers, (W, b))), []),
