@@ -418,3 +418,20 @@ def test_the_command_line_keeps_predicts_and_exports(tmp_path, monkeypatch) -> N
     assert all(
         word in text for word in ("Layer 1: 10 units of 20 inputs", "Layer 2: 10 units of 10 units", "The output")
     )
+
+
+@pytest.mark.parametrize(("quiet", "count", "looked"), [(3, 5, True), (2, 5, False), (3, 4, False)])
+def test_what_a_layer_lacks_is_looked_for_where_it_shows_once_new_lines_find_nothing(quiet, count, looked, monkeypatch):
+    truth = rl.planted.deep((8, 6, 6, 1), rng=1)
+    at = Inquiry(Asked(truth, np.random.default_rng(0), np.inf, lambda: ""), 8, Run.of(0))
+    at.known = Known(8, truth.hidden[:1])
+    W, b = truth.hidden[1]
+    units = [Unit(w, c, np.ones(6, dtype=bool), 0.0) for w, c in zip(W[:count], b)]
+    looks = _Looks(at, 1, 40)
+    looks.layer, looks.quiet = SimpleNamespace(accepted=units + units[: 5 - count], witnesses=[]), quiet
+    monkeypatch.setattr(whole, "signs", lambda ask, some: np.ones(len(some)))
+    assert looks.signed(units) is None  # one of six is missing
+    assert (looks.pairs is not None) == looked
+    if looked:  # on some of these stretches it changes sides
+        ends = [truth.activations_before(X, 1) @ W[5] + b[5] > 0.0 for X in looks.pairs]
+        assert (ends[0] & ~ends[1]).any()

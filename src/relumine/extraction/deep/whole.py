@@ -29,6 +29,7 @@ from relumine.extraction.queries import Ended, Unanswered
 from relumine.run import Run
 
 _ROUNDS, _BRIEF = 40, 8  # looks at a layer; where the one before it may be another
+_QUIET = 3  # looks without a new unit, after which what is missing is looked for where it shows
 _FEW, _MORE = 6, 6  # units of a small layer: deeper units look alike on many lines, so take more of them
 _FRESH, _MOST = 4, 8_000  # lines against which the layers are held where the search ends half-way; queries for each
 _SPARE = 8  # units, those seen least, of which one may be too many
@@ -325,8 +326,11 @@ class _Looks:
             # in a small layer, what is missing may show next to other kinks only
             kinks = self.layer.witnesses if len(xi) <= _FEW else []
             kinks = [kinks[i] for i in at.rng.permutation(len(kinks))[:_NEXT]]
-            if at.complete(Known(at.dim, (*at.known.layers, (W, b))), kinks):
+            known = Known(at.dim, (*at.known.layers, (W, b)))
+            if at.complete(known, kinks):
                 layer, self.why = (W, b), f"{len(some)} units, and the box depends on nothing more"
+            elif self.k and self.quiet >= _QUIET and len(some) >= len(self.layer.accepted):
+                self.pairs = at.narrowed(known)  # new chords do not meet what is missing: there it changes sides
         elif len(some) >= len(self.layer.accepted):
             self.open += 1
         at.tell(self.why)
