@@ -51,7 +51,7 @@ FULL: Row = {
     "trained": ["784-32-32-1", "784-64-64-1", "784-128-128-1"],
     "boxes": 100,
     "seeds": 5,
-    "first": 361000,
+    "first": 371000,
     "first_trained": 171000,
     "limit": 60.0,
     "limits": {
@@ -67,7 +67,7 @@ FULL: Row = {
         "784-128-128-1": 600.0,
     },
 }
-BOXES = 362_000  # the first seed of the boxes: later than those on which what they show was mended
+BOXES = 372_000  # the first seed of the boxes: later than those on which what they show was mended
 NONE: Row = {"grows": [], "files": [], "digits": [], "trained": []}
 QUICK: Row = FULL | NONE | {"shapes": ["8-6-5-1"], "boxes": 0, "seeds": 1}
 NEAR = 1e-6  # error of a parameter up to which it is found
