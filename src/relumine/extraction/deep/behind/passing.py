@@ -164,7 +164,8 @@ class Chain:
         (idle, d, more, always), use = found
         m, width = V.shape
         hidden = np.zeros(V.shape, dtype=bool) if self.hidden is None else self.hidden
-        whole = [s for s in surfaces if s.seen[:-1][:-width].all() and s.seen[-width - 1 :][np.append(use, True)].all()]
+        needed = np.append(use, True)
+        whole = [s for s in surfaces if s.seen[: -width - 1].all() and s.seen[-width - 1 :][needed].all()]
         blocks = [np.column_stack(layer) for layer in others]
         if whole:
             blocks.append(np.array([s.theta / np.linalg.norm(s.theta) for s in whole]))
