@@ -75,6 +75,7 @@ class Signs:
         the same side of all others. What it leaves open hides what gradients say about these: so they are tried alone,
         too, and it is a doubt if nothing shows that it is none of them.
         """
+        self.in_front = None
         self.open, shown, aside = False, np.array([u.known.sum() for u in units]), self._aside(units)
         for least in [0, *np.unique(shown[aside]) + 1]:
             some = ~aside | (shown >= least)

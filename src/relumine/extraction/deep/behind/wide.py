@@ -98,7 +98,7 @@ def _further(at: Inquiry, free: list[Witness], turns: int) -> Found:
         if isinstance(result, Found):
             return result
         units, xi = result
-        if search.in_front is not None:  # what was found behind it counts no more
+        if xi is None and search.in_front is not None:  # what was found behind it counts no more
             mend(at, *search.in_front)
             free, begun, precise = search.free, [], True
             continue
