@@ -91,3 +91,16 @@ def test_nothing_is_said_where_the_layer_lacks_a_unit(layer):
     found, _, seen = hidden.weights(points, np.where(known, V, 0.0), b, np.ones(UNITS), known)
     np.testing.assert_array_equal(seen, known)
     np.testing.assert_array_equal(found, np.where(known, V, 0.0))
+
+
+def test_a_unit_without_kinks_gets_its_weight_from_gradients_alone(layer):
+    V, b, rng = layer
+    b = np.where(np.arange(UNITS) == 0, 50.0, b)  # on everywhere
+    known = np.ones(V.shape, dtype=bool)
+    known[0, 9] = False
+    points = gradients(V, b, rng)
+    found, _, seen = hidden.weights(
+        points, np.where(known, V, 0.0), b, np.ones(UNITS), known, [np.zeros((0, WIDTH))] * UNITS
+    )
+    assert seen.all()
+    np.testing.assert_allclose(found[0] / np.linalg.norm(found[0]), V[0], atol=1e-9)

@@ -162,6 +162,8 @@ def _step(
 def _usual(rows: Array, stray: float) -> Array:
     """Equations without those that are off by so many times as much as half of them."""
     off = np.abs(rows[:, -1])
+    if not len(off):  # a unit that no input turns off has no kinks
+        return rows
     return np.asarray(rows[off <= stray * max(float(np.median(off)), _ROUND)])
 
 
