@@ -228,18 +228,17 @@ class Signs:
             at.tell("   a random input shows that a unit is missing")
             self.blind, whole = self.blind + 1, self.blind >= _BLIND  # it was looked for often enough
             self.doubtful |= whole
-        lacking = None if whole or at.beside is None else at.lacking(at.beside[0])
-        self.vain = (len(c), 1 + self.vain[1] * (self.vain[0] == len(c)))
-        if lacking is None and not whole and at.beside is not None and self.vain[1] > _VAIN:
-            lacking = len(at.known.layers), at.beside[0]
-        if lacking is not None and at.mended < MENDED:
-            self.in_front = lacking[0], at.narrowed(known) or (lacking[1], lacking[1])
-        elif lacking is not None:  # it was mended often enough
-            self.doubtful = whole = True
         if not whole and at.beside is not None:
+            self.vain = (len(c), 1 + self.vain[1] * (self.vain[0] == len(c)))
+            lacking = at.lacking(at.beside[0])
+            front = lacking[0] if lacking is not None else len(at.known.layers) if self.vain[1] > _VAIN else 0
             before = {x.tobytes() for x in self.shown}
             self.shown += [x for x in at.beside[0] if x.tobytes() not in before]
             self.missing = at.narrowed(known)
+            if front and at.mended >= MENDED:  # it was mended often enough
+                self.doubtful = whole = True
+            elif front and self.missing is not None:
+                self.in_front = front, self.missing
         if whole:
             at.count_checks(len(known.layers), len(fits))
         at.tell(f"   {int(fits.sum())} of {len(fits)} gradients fit")
