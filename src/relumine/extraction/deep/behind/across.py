@@ -14,6 +14,7 @@ Mask = NDArray[np.bool_]
 
 _WEIGHTS, _EACH = 6, 4  # open weights at a time, and ways for each: three kinks must agree
 _FAR, _ASIDE = 2.0, 0.3  # how far across the unit, over the way to it, and how far aside
+_FLAT = 1e-9  # gradient of a unit over its weights that is none
 _BEYOND = 0.03  # how far beyond an input at which a weight may turn its unit over, over the way there
 
 
@@ -48,7 +49,9 @@ def _ways(at: Inquiry, w: Array, b: float, j: int) -> Pairs:
     if weight:
         return down[H[:, j] > 0.0], (x + _BEYOND * (x - down))[H[:, j] > 0.0]
     g = at.known.gradient(x[None], w[None])[0]
-    size = max(float(np.linalg.norm(g)), 1e-300)
+    size = float(np.linalg.norm(g))
+    if size <= _FLAT * np.linalg.norm(w):  # with all units in front off there is no way across
+        return down[good], up[good]
     way = float(at.known(x[None])[0] @ w + b) / size  # from x to the unit
     aside = _ASIDE * way / np.sqrt(at.dim) * at.rng.normal(size=(2, _EACH, at.dim))
     good = good[:, None]
