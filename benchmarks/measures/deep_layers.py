@@ -29,9 +29,9 @@ FULL: Row = {
     "shapes": {"100-16×8-1": [100, *[16] * 8, 1], "784-8×8-1": [784, *[8] * 8, 1]},
     "files": ["acasxu_1_1", "unitary_100_200x3_10"],
     "networks": {
-        "random": [364000],
+        "random": [364000, 374000],
         "trained from He's start": [364000],
-        "trained from PyTorch's start": [364000],
+        "trained from PyTorch's start": [364000, 374000],
     },
     "seed": 364000,
     "limit": 600.0,
