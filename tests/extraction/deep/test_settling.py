@@ -106,3 +106,13 @@ def test_a_layer_that_cannot_be_mended_is_a_doubt(monkeypatch):
     assert at.doubtful
     assert len(at.certain) == 2
     assert any("was not found" in note for note in at.notes)
+
+
+def test_a_layer_with_a_new_unit_that_does_not_pass_all_checks_is_a_doubt(monkeypatch):
+    at = inquiry(3)
+    X = without_a_unit(at)
+    whole = third_layer(inquiry(2), np.arange(10) < 10)
+    monkeypatch.setattr(settling, "checked", lambda at, front, found, signs: (whole, 0, False))
+    mend(at, 3, (X, X))
+    assert at.known.width == 10
+    assert at.doubtful

@@ -86,17 +86,19 @@ def mend(at: Inquiry, k: int, pairs: Pairs) -> None:
             signs.gradients.beside(pairs[0])
         hidden = np.zeros(W.shape, dtype=bool)
         found = Settled(Chain(at.known, []), [], len(b), 0, hidden, [()] * len(b), np.arange(len(b)))
-        found, open_, _ = checked(at, front, found, signs)
+        found, open_, sure = checked(at, front, found, signs)
         if found.shown == len(b):  # no gradient shows it
             with _behind(at, front):
                 one = _between(at, found, signs, pairs)
-            found, open_, _ = (found, open_, False) if one is None else checked(at, front, one, signs)
+            found, open_, sure = (found, open_, False) if one is None else checked(at, front, one, signs)
         more, at.known = found.shown - len(b), found.chain.front
-        at.doubtful |= open_ > 0
+        at.doubtful |= open_ > 0 or not sure
     at.doubtful |= not more
     at.mended = at.mended if more else MENDED
-    units = f"it has {more} more than seen at first, which few inputs turn on" if more else "a unit of it was not found"
-    at.say(f"layer {k}: inputs behind it show that {units}")
+    if more:
+        at.say(f"layer {k}: {more} more units than were seen at first; few inputs turn them on")
+    else:
+        at.say(f"layer {k}: some answers show a unit of it, or of the next layer, that was not found")
 
 
 def _confirmed(at: Inquiry, found: Settled, signs: Signs) -> tuple[Settled, Mask, bool]:

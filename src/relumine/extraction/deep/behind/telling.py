@@ -94,9 +94,11 @@ def decided(
             found = _each(V[rest], hidden[rest], rows) or _at_once(V[rest], hidden[rest], rows)
             if found is None:
                 continue
-            spanned = len(found.B) >= V.shape[1] - len(rest)  # B may then be anything that those left out have,
+            # If B fills the space, it may be anything that those left out have. Unless more units behind agree than all
+            # of these together have unknowns.
+            spanned = len(found.B) >= V.shape[1] - len(rest)
             if spanned and len(few) > len(idle) and _distinct(rows.T[:, :-1]) < V.shape[1] + len(few) + _AGREE:
-                continue  # unless there are more units than these and those together could give to any
+                continue
             d, more = np.zeros(m), np.zeros(V.shape)
             d[rest], more[rest], B = found
             off, B_off = _seldom_off(V, hidden, np.setdiff1d(few, idle), B)
